@@ -1,0 +1,74 @@
+"""Who is to blame: one tree of exceptions, chosen by whose action mends it.
+
+A handler picks a class by blame, never by message text:
+
+* `ConfigError` and `BusyError` - the user's: nothing was done, the text names the way out.
+* `BotError` - the bot's: the referee turns it into a fault, it never leaves the referee.
+* `InfraError` - ours: the match is void and played again, nobody is scored.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FaultKind(StrEnum):
+    """What a bot did wrong; the closed set used in the database, in JSON and in protocol.md."""
+
+    STARTUP = "startup"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    ILLEGAL = "illegal"
+    GARBAGE = "garbage"
+    FLOOD = "flood"
+    MEMORY = "memory"
+
+
+FAULT_DETAILS: dict[FaultKind, tuple[str, ...]] = {
+    FaultKind.STARTUP: ("missing", "exec", "exit", "silent"),
+    FaultKind.TIMEOUT: ("late", "silent", "partial"),
+    FaultKind.CRASH: ("exit", "signal", "closed"),
+    FaultKind.ILLEGAL: ("action",),
+    FaultKind.GARBAGE: ("text", "oversize", "malformed", "type", "id"),
+    FaultKind.FLOOD: ("stderr", "stdout"),
+    FaultKind.MEMORY: ("limit",),
+}
+"""The closed set of details of each fault kind."""
+
+
+class ArenaError(Exception):
+    """Root of everything this project raises on purpose."""
+
+
+class ConfigError(ArenaError):
+    """The user gave something that cannot be used; exit code 2."""
+
+
+class BusyError(ArenaError):
+    """The database is locked or another runner is active on it; exit code 4."""
+
+
+class IllegalAction(ArenaError):
+    """An action that is not in the legal list of the seat that gave it."""
+
+
+class BotError(ArenaError):
+    """A bot broke the protocol, its clock or its process.
+
+    Attributes:
+        kind: the fault kind.
+        detail: one of `FAULT_DETAILS[kind]`.
+        evidence: the raw bytes that prove it (at most 4 KiB), or empty.
+    """
+
+    def __init__(self, kind: FaultKind, detail: str, text: str, evidence: bytes = b"") -> None:
+        if detail not in FAULT_DETAILS[kind]:
+            raise ValueError(f"{detail!r} is no detail of fault kind {kind}")
+        super().__init__(text)
+        self.kind = kind
+        self.detail = detail
+        self.evidence = evidence[:4096]
+
+
+class InfraError(ArenaError):
+    """The arena's own failure: a lane died, a disk is full. The match is void, never a bot's loss."""

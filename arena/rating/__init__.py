@@ -1,0 +1,1 @@
+"""Strength from results, and how sure it is; pure."""

@@ -1,0 +1,1 @@
+"""Who meets whom, and what the results add up to; pure."""
