@@ -1,0 +1,276 @@
+"""A bot's process as the referee uses it: send, ask with an absolute deadline, know why it failed.
+
+A lane plays one match at a time on one core, so waiting for an answer may block its loop for a moment: a blocking poll
+is an order of magnitude cheaper than a turn of the event loop. After `SPIN_S` the wait becomes an ordinary one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import trio
+
+from arena.errors import BotError, FaultKind
+from arena.records import BotRef
+from arena.wire import Act, Conversation, Hello, State
+
+SPIN_S = 0.002
+"""How long the loop may be blocked; the other tasks of a lane (stderr, the lag probe) wait at most this long."""
+READ_BYTES = (1 << 16) + 4
+STDERR_HEAD_BYTES = 8 << 10
+STDERR_TAIL_BYTES = 32 << 10
+STDERR_LIMIT_BYTES = 16 << 20
+"""A process that writes more than this to stderr is killed."""
+_EXIT_MISSING = 127  # what the launchers end with when there is nothing to execute
+_EXIT_EXEC = 126
+_EXIT_GRACE_S = 0.5
+"""Between the end of stdout and the end of the process, to learn how it ended."""
+
+
+class Process(Protocol):
+    """What a bot's process must offer; `arena.sandbox.Sandboxed` is the real one."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    pidfd: int
+
+    def exit_code(self) -> int | None:
+        """Return None while it runs, else its exit code; -n if signal n killed it."""
+        ...
+
+    def cpu_us(self) -> int:
+        """Return the CPU time used so far in microseconds, or -1 where unknown."""
+        ...
+
+    def kill(self) -> None:
+        """Kill it and all that it started."""
+        ...
+
+
+OpenProcess = Callable[[BotRef], AbstractAsyncContextManager[Process]]
+"""Starts a bot; all of it is gone when the context ends."""
+
+
+class Tail:
+    """The head and the tail of a stream of bytes, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._head = b""
+        self._tail = b""
+
+    def add(self, data: bytes) -> None:
+        """Add what was read."""
+        self.total += len(data)
+        room = STDERR_HEAD_BYTES - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-STDERR_TAIL_BYTES:] if len(data) > room else self._tail
+
+    def text(self) -> bytes:
+        """Return what is kept, with a note where something is missing."""
+        missing = self.total - len(self._head) - len(self._tail)
+        note = f"\n... {missing} bytes left out ...\n".encode() if missing else b""
+        return self._head + note + self._tail
+
+
+class Bot:
+    """One process and the conversation with it.
+
+    Attributes:
+        answer: what the last ask (or greeting) brought, once it has.
+        error: why it brought nothing.
+        elapsed_us: from the start of writing the last ask to the end of decoding its answer.
+        stderr: what it wrote there.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.talk = Conversation()
+        self.stderr = Tail()
+        self.answer: Act | Hello | None = None
+        self.error: BotError | None = None
+        self.elapsed_us = 0
+        self._began = 0.0
+        self._limit_s = 0.0
+        self._unsent = b""
+        self._is_writing = False
+        self._has_ended = False
+        self._flood: BotError | None = None
+        # One descriptor that is readable when anything of this bot wants attention: polled here, waited for by trio.
+        self._ready = select.epoll()
+        self._ready.register(process.stdout, select.EPOLLIN)
+        self._ready.register(process.pidfd, select.EPOLLIN)
+
+    def close(self) -> None:
+        """Release what is not the process's own."""
+        trio.lowlevel.notify_closing(self._ready.fileno())
+        self._ready.close()
+
+    async def drain_stderr(self) -> None:
+        """Keep reading stderr, so that a talkative bot never blocks on it, until it ends or is closed."""
+        with contextlib.suppress(trio.ClosedResourceError):
+            while True:
+                await trio.lowlevel.wait_readable(self.process.stderr)
+                data = os.read(self.process.stderr, READ_BYTES)
+                if not data:
+                    return
+                self.stderr.add(data)
+                if self.stderr.total > STDERR_LIMIT_BYTES:
+                    text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
+                    self._flood = BotError(FaultKind.FLOOD, "stderr", text)
+                    self.process.kill()
+                    return
+
+    def send(self, data: bytes) -> None:
+        """Write as much as the pipe takes now; the rest goes out during the next ask."""
+        if data:
+            self._unsent = self._unsent + data if self._unsent else data
+            self._write()
+
+    def check_waiting(self) -> None:
+        """Look at what the bot wrote before it is asked.
+
+        Raises:
+            BotError: it wrote anything but answers to older asks.
+        """
+        try:
+            data = os.read(self.process.stdout, READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self.talk.waiting(data)
+
+    def begin(self, ask: bytes, limit_s: float) -> None:
+        """Write a message that is to be answered within `limit_s` seconds from now."""
+        self.answer = None
+        self.error = None
+        self._limit_s = limit_s
+        self._began = trio.current_time()
+        self.send(ask)
+
+    def advance(self) -> bool:
+        """Do what can be done without waiting; return whether the ask is settled."""
+        if self._unsent:
+            self._write()
+        try:
+            data = os.read(self.process.stdout, READ_BYTES)
+        except BlockingIOError:
+            self._has_ended = self.process.exit_code() is not None
+            return self._has_ended
+        if not data:
+            self._has_ended = True
+            return True
+        try:
+            self.answer = self.talk.receive(data)
+        except BotError as error:
+            self.error = error
+        if self.answer is None and self.error is None:
+            return False
+        self._judge_time()
+        return True
+
+    def ready_fd(self) -> int:
+        """Return the descriptor that is readable when `advance` can do something."""
+        return self._ready.fileno()
+
+    def deadline(self) -> float:
+        """Return when the ask must be settled, by trio's clock."""
+        return self._began + self._limit_s
+
+    async def wait_settled(self) -> None:
+        """Wait until the ask is settled, by its deadline at the latest."""
+        with trio.move_on_at(self.deadline()):
+            while True:
+                await trio.lowlevel.wait_readable(self._ready.fileno())
+                if self.advance():
+                    return
+        if not self.advance():
+            self._judge_time()
+
+    async def explain_end(self) -> None:
+        """Say why the process ended, once an ask has shown that it did."""
+        if not self._has_ended or self.answer is not None or self.error is not None:
+            return
+        with trio.move_on_after(_EXIT_GRACE_S):
+            await trio.lowlevel.wait_readable(self.process.pidfd)
+        self._judge_time()
+        self.error = self._flood or self._why_ended(self.process.exit_code())
+
+    def _why_ended(self, code: int | None) -> BotError:
+        starting = self.talk.state is State.GREETING
+        if code is None:
+            return BotError(FaultKind.CRASH, "closed", "your bot closed its stdout but did not end")
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            return BotError(FaultKind.CRASH, "signal", f"your bot was killed by {name}")
+        if not starting:
+            return BotError(FaultKind.CRASH, "exit", f"your bot ended with exit code {code} before it answered")
+        if code == _EXIT_MISSING:
+            return BotError(FaultKind.STARTUP, "missing", "the program of your bot's command does not exist")
+        if code == _EXIT_EXEC:
+            return BotError(FaultKind.STARTUP, "exec", "the program of your bot's command cannot be executed")
+        return BotError(FaultKind.STARTUP, "exit", f"your bot ended with exit code {code} before its hello")
+
+    def _judge_time(self) -> None:
+        elapsed_s = trio.current_time() - self._began
+        self.elapsed_us = round(elapsed_s * 1e6)
+        if self.error is not None or (self.answer is not None and elapsed_s <= self._limit_s):
+            return
+        if self._has_ended:
+            return
+        limit_ms = round(self._limit_s * 1000)
+        if self.talk.state is State.GREETING:
+            self.error = BotError(FaultKind.STARTUP, "silent", f"your bot sent no hello within {limit_ms} ms")
+        elif self.answer is not None:
+            text = f"your bot answered after {elapsed_s * 1000:.1f} ms; its limit was {limit_ms} ms"
+            self.error = BotError(FaultKind.TIMEOUT, "late", text)
+        elif self.talk.is_partial():
+            text = f"your bot sent only part of an answer within {limit_ms} ms"
+            self.error = BotError(FaultKind.TIMEOUT, "partial", text)
+        else:
+            self.error = BotError(FaultKind.TIMEOUT, "silent", f"your bot sent no answer within {limit_ms} ms")
+        self.answer = None
+
+    def _write(self) -> None:
+        try:
+            written = os.write(self.process.stdin, self._unsent)
+        except BlockingIOError:
+            written = 0
+        except BrokenPipeError:
+            written = len(self._unsent)  # nobody reads it any more; reading will tell why
+        self._unsent = self._unsent[written:]
+        if bool(self._unsent) is not self._is_writing:
+            self._is_writing = not self._is_writing
+            change = self._ready.register if self._is_writing else self._ready.unregister
+            change(self.process.stdin, *([select.EPOLLOUT] if self._is_writing else []))
+
+
+async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S) -> None:
+    """Wait until the asks begun with each bot are settled; each then has an `answer` or an `error`.
+
+    Args:
+        spin_s: how long the loop may be blocked before it is yielded to.
+    """
+    open_bots = {bot.ready_fd(): bot for bot in bots}
+    until = trio.current_time() + spin_s
+    poll = select.poll()
+    for fd in open_bots:
+        poll.register(fd, select.POLLIN)
+    while open_bots and (left_s := until - trio.current_time()) > 0:
+        for fd, _ in poll.poll(left_s * 1000):
+            if open_bots[fd].advance():
+                del open_bots[fd]
+                poll.unregister(fd)
+    if open_bots:
+        async with trio.open_nursery() as nursery:
+            for bot in open_bots.values():
+                nursery.start_soon(bot.wait_settled)
+    for bot in bots:
+        await bot.explain_end()
