@@ -30,6 +30,7 @@ class Host(msgspec.Struct, frozen=True):
         now: seconds since the epoch, UTC.
         core: the core everything is pinned to, or -1.
         spin_s: how long waiting for an answer may block the loop.
+        clean_up: called after each leg, when no process of a bot may live any more.
     """
 
     open_process: OpenProcess
@@ -40,6 +41,7 @@ class Host(msgspec.Struct, frozen=True):
     core: int = -1
     memory_mib: int = 512
     spin_s: float = SPIN_S
+    clean_up: Callable[[], object] = lambda: None
 
 
 class Lag:
@@ -359,6 +361,7 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
                 faults += current.faults
                 for fault in current.faults:
                     strikes[seating[fault.seat]] += 1
+        host.clean_up()
     return MatchRecord(
         spec.id,
         tuple(deals),
