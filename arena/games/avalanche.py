@@ -109,9 +109,18 @@ def _with(values: tuple[int, ...], seat: Seat, value: int) -> tuple[int, ...]:
 
 
 def _next_holder(counts: Sequence[int], seat: Seat) -> Seat:
-    """Return the next seat with cards after `seat` (A7), which is `seat` itself when no other has any."""
-    seats = len(counts)
-    return next(s % seats for s in range(seat + 1, seat + seats + 1) if counts[s % seats])
+    """Return the next seat with cards after `seat` (A7), or `seat` itself when no other has any."""
+    other = (seat + 1) % len(counts)
+    while other != seat and not counts[other]:
+        other = (other + 1) % len(counts)
+    return other
+
+
+def _is_unanswerable(counts: tuple[int, ...], seat: Seat, stock: int) -> bool:
+    """Tell whether an avalanche that `seat` started or let grow stays open: by A8 with stock, by A9 without."""
+    if stock:
+        return sum(counts) == counts[seat]
+    return counts.count(0) >= len(counts) - 1
 
 
 class AvalancheState(msgspec.Struct, frozen=True):
@@ -221,7 +230,7 @@ class AvalancheState(msgspec.Struct, frozen=True):
             dead=self.dead,
             laid=self.laid + play.cards,
             table=(*self.table, (seat, play)),
-            turn=seat,
+            turn=_next_holder(counts, seat),
             last_owns=self.last_owns,
         )
         event = Event("play", {"seat": seat, "rank": play.rank, "count": play.count, "result": result})
@@ -229,23 +238,17 @@ class AvalancheState(msgspec.Struct, frozen=True):
             return state._settle(self.table[-1][0], event)
         if result == "stop":
             return state._settle(None, event)
-        if state._is_unanswerable():
+        if _is_unanswerable(counts, seat, len(self.deck) - self.top):
             return state._settle(seat if self.last_owns else None, event)
-        return msgspec.structs.replace(state, turn=_next_holder(counts, seat)), (event,)
-
-    def _is_unanswerable(self) -> bool:
-        """Tell whether the avalanche stays open for good: A8 while there is stock, A9 without."""
-        others = sum(map(bool, self.counts)) - (self.counts[self.turn] > 0)
-        if self.top < len(self.deck):
-            return others == 0
-        return others + (self.counts[self.turn] > 0) <= 1
+        return state, (event,)
 
     def _settle(self, owner: Seat | None, event: Event) -> tuple[AvalancheState, tuple[Event, ...]]:
         """Give the avalanche away (None: to nobody), refill, and end the deal or let the next seat lead."""
-        cards = sum(play.count for _, play in self.table)
+        cards = sum([play.count for _, play in self.table])
         piles = self.piles if owner is None else _with(self.piles, owner, self.piles[owner] + cards)
         hands, counts, top, draws = self._refill(self.table[0][0])
-        over = top == len(self.deck) and sum(map(bool, counts)) <= 1
+        last = self.table[-1][0]
+        over = top == len(self.deck) and counts.count(0) >= len(counts) - 1
         state = AvalancheState(
             deck=self.deck,
             top=top,
@@ -255,7 +258,7 @@ class AvalancheState(msgspec.Struct, frozen=True):
             dead=self.dead + cards if owner is None else self.dead,
             laid=self.laid,
             table=(),
-            turn=self.turn if over else _next_holder(counts, self.turn),
+            turn=_next_holder(counts, last),
             last_owns=self.last_owns,
             outcome=Outcome(places_by_points(piles), piles, "played out") if over else None,
         )
@@ -271,7 +274,7 @@ class AvalancheState(msgspec.Struct, frozen=True):
                 top += len(drawn)
                 hands[seat] += sum(drawn)
                 counts[seat] += len(drawn)
-                events.append(Event("draw", {"seat": seat, "cards": _listed(sum(drawn))}, (seat,)))
+                events.append(Event("draw", {"seat": seat, "cards": [_RANK[card] for card in drawn]}, (seat,)))
         if events:
             added = [new - old for new, old in zip(counts, self.counts, strict=True)]
             events.insert(0, Event("refill", {"drawn": added}))
