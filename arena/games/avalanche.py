@@ -165,6 +165,7 @@ class AvalancheState(msgspec.Struct, frozen=True):
     def observation(self, seat: Seat | None) -> Data:
         """Return what a seat sees: its `hand` and all public counts; None sees `hands` and `stock_cards`."""
         seen: dict[str, object] = {
+            "seat": seat,
             "seats": len(self.hands),
             "turn": self.turn if self.outcome is None else None,
             "counts": list(self.counts),
@@ -179,7 +180,6 @@ class AvalancheState(msgspec.Struct, frozen=True):
             seen["hands"] = [_listed(hand) for hand in self.hands]
             seen["stock_cards"] = [_RANK[card] for card in self.deck[self.top :]]
         else:
-            seen["seat"] = seat
             seen["hand"] = _listed(self.hands[seat])
         return seen
 
@@ -195,7 +195,7 @@ class AvalancheState(msgspec.Struct, frozen=True):
             play = PLAYS.get(action)
             if play is not None and self.hands[seat] >> play.shift & 15 >= play.count:
                 return self._lay(play)
-        raise IllegalAction(f"seat {seat} may not {action!r} now")
+        raise IllegalAction(f"seat {seat} may not play {action[:40]!r} now")
 
     def _may_snow(self) -> bool:
         return not self.table and self.top < len(self.deck)
