@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from arena.games.durak import DURAK
 from arena.rules import Game
 
-GAMES: dict[str, Game] = {}
+GAMES: dict[str, Game] = {
+    "durak": DURAK,
+}
 """Every game by its name."""
