@@ -139,6 +139,15 @@ class DealRecord(msgspec.Struct, frozen=True):
     duration_us: int
 
 
+class Placing(msgspec.Struct, frozen=True):
+    """Who finished where in a deal; `seating` and `places` as in `DealRecord`."""
+
+    deck: int
+    leg: int
+    seating: tuple[int, ...]
+    places: tuple[int, ...]
+
+
 class Machine(msgspec.Struct, frozen=True):
     """Facts of the machine that a match was played on; two machines with equal facts are one to the store."""
 

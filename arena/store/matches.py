@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from sqlite_utils import Database
 
-from arena.records import BotHash, DealRecord, Fault, MatchRecord, RatedDeal
+from arena.records import BotHash, DealRecord, Fault, MatchRecord, Placing, RatedDeal
 
 KEY_BYTES = 32
 
@@ -133,10 +133,24 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
     return None
 
 
-def deals(db: Database, number: int) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-    """Return seating, places and deck of each deal of a match, in order of deck and leg."""
-    query = "SELECT seating, places, deck FROM deal WHERE match = ? ORDER BY deck, leg"
-    return [(tuple(seating), tuple(places), deck) for seating, places, deck in db.execute(query, (number,))]
+def deals(db: Database, number: int) -> list[Placing]:
+    """Return who finished where in each deal of a match, in order of deck and leg."""
+    query = "SELECT deck, leg, seating, places FROM deal WHERE match = ? ORDER BY deck, leg"
+    return [
+        Placing(deck, leg, tuple(seating), tuple(places)) for deck, leg, seating, places in db.execute(query, (number,))
+    ]
+
+
+def tables(db: Database, tournament: int, game: str, round_number: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the id and the table of each match of a round, in order."""
+    query = (
+        "SELECT m.id, p.entrant FROM match m JOIN place p ON p.match = m.id "
+        "WHERE m.tournament = ? AND m.game = ? AND m.round = ? ORDER BY m.id, p.place"
+    )
+    found: dict[int, list[int]] = {}
+    for number, entrant in db.execute(query, (tournament, game, round_number)):
+        found.setdefault(number, []).append(entrant)
+    return [(number, tuple(table)) for number, table in found.items()]
 
 
 def faults(db: Database, *, number: int | None = None, tournament: int | None = None) -> list[StoredFault]:

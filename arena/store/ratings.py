@@ -29,6 +29,15 @@ def pools(db: Database) -> list[PoolRow]:
     return sorted(found, key=lambda pool: pool.key)
 
 
+def pools_of_round(db: Database, tournament: int, game: str, number: int) -> list[tuple[int, PoolKey]]:
+    """Return the pools that the matches of a round belong to."""
+    query = (
+        "SELECT DISTINCT p.* FROM match m JOIN pool p ON p.id = m.pool "
+        "WHERE m.tournament = ? AND m.game = ? AND m.round = ? ORDER BY p.id"
+    )
+    return [(row["id"], msgspec.convert(row, PoolKey)) for row in db.query(query, (tournament, game, number))]
+
+
 def save(db: Database, pool: int, tournament: int, round_number: int, ratings: Sequence[Rating]) -> None:
     """Replace the ratings of a pool and keep them as its history after a round."""
     db.execute("DELETE FROM rating WHERE pool = ?", (pool,))
