@@ -259,14 +259,16 @@ class PoolKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Rating(msgspec.Struct, frozen=True):
-    """A bot's strength in a pool.
+    """A bot's strength in a pool, or overall.
 
     Attributes:
-        elo: the fit, mean 1500 over the pool.
-        error: half width of the 95 % interval against the pool's mean, in Elo; None below 10 clusters.
+        elo: the fit, mean 1500 over the pool or an anchor bot held at its value.
+        error: half width of the 95 % interval against the pool's mean or the anchor, in Elo; None below 10 clusters
+            and for a bound.
         deals: rated deals it played.
         wins: deals in which it was first alone or, in a single_loser game, was not the loser.
         bound: `>` or `<` where it beat or lost to everybody and the prior alone keeps the value finite.
+        partial: it lacks one of the games of an overall rating, so it is not ranked there.
     """
 
     bot: BotHash
@@ -275,3 +277,4 @@ class Rating(msgspec.Struct, frozen=True):
     deals: int
     wins: int
     bound: Literal["", ">", "<"] = ""
+    partial: bool = False
