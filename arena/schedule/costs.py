@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Integers: TypeAlias = npt.NDArray[np.int64]
+from arena.schedule.meetings import Integers
 
 _FINEST = 1024
 """Steps a point at most; halved until the largest possible cost fits an int64."""

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arena.luck import Stream
-from arena.schedule.costs import Costs, Field, Integers, Shape
+from arena.schedule.costs import Costs, Field, Shape
+from arena.schedule.meetings import Integers
 
 WORK = 30_000_000
 """Pairs of entrants looked at in one search: below a second for 500 entrants on one core."""
@@ -133,7 +134,7 @@ class _Seating:
         one_way = self.at[:, self.table]
         one_way -= one_way.diagonal()[:, None].copy()
         one_way -= self.meets[self.table] * self.pair
-        change = one_way + one_way.T
+        change: Integers = one_way + one_way.T
         change[self.table[:, None] == self.table[None, :]] = 0
         if self.mixed:
             short = self.short[self.table]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from arena.errors import ConfigError
 from arena.luck import Stream
 from arena.records import Round, TableScore
 from arena.schedule.costs import Field, Shape, pairing_costs
 from arena.schedule.matching import match_pairs
-from arena.schedule.meetings import circle, meetings, predecessors
+from arena.schedule.meetings import circle, meetings, met_matrix, predecessors
 from arena.schedule.scores import HALF, Sheet, completed, sheets
 from arena.schedule.swaps import WORK, chopped, group_tables
 
@@ -104,14 +102,9 @@ def _checked(history: Sequence[Round], scores: Sequence[TableScore]) -> tuple[Ro
 
 
 def _field(drawn: Sequence[int], rounds: Sequence[Round], sheet: Mapping[int, Sheet], shape: Shape) -> Field:
-    index = {entrant: i for i, entrant in enumerate(drawn)}
-    met = np.zeros((len(drawn), len(drawn)), dtype=np.int64)
-    for (a, b), times in meetings(table for round_ in rounds for table in round_.tables).items():
-        if a in index and b in index:
-            met[index[a], index[b]] = met[index[b], index[a]] = times
     return Field(
         points=tuple(sheet[entrant].points for entrant in drawn),
-        met=met,
+        met=met_matrix(drawn, meetings(table for round_ in rounds for table in round_.tables)),
         burden=tuple(_burden(sheet[entrant], shape) for entrant in drawn),
         drift=tuple(_drift(entrant, sheet) for entrant in drawn),
     )
