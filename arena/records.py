@@ -222,13 +222,14 @@ class Standing(msgspec.Struct, frozen=True):
     Attributes:
         place: 1-based; entrants that no tie-break separates share it.
         points: sum of round scores, each in 0 ... 1.
-        tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`.
+        tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`; None where one does not apply.
+        rounds: complete rounds in which it sat at a table.
     """
 
     entrant: int
     place: int
     points: float
-    tiebreaks: tuple[float, ...]
+    tiebreaks: tuple[float | None, ...]
     rounds: int
     deals: int
     byes: int
