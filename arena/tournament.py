@@ -22,11 +22,12 @@ from arena.executor import Executor
 from arena.games import GAMES
 from arena.luck import commitment, derive
 from arena.rating.pool import rate
-from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, TableScore
+from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule.roundrobin import round_robin
 from arena.schedule.scores import table_score
 from arena.schedule.seatings import Mode, seatings
+from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
@@ -141,7 +142,7 @@ class _Contest:
         self.db = db
         self.tournament = tournament
         self.game = game
-        self.plan = msgspec.json.decode(tournament.spec, type=Plan)
+        self.plan = plan_of(tournament)
         self.entrants = tournaments.entrants(db, tournament.id)
         self._bots = bots
 
@@ -194,6 +195,19 @@ class _Contest:
                 ratings.save(self.db, pool, self.tournament.id, number, fitted)
 
 
+def plan_of(tournament: Tournament) -> Plan:
+    """Return what a stored tournament plays."""
+    return msgspec.json.decode(tournament.spec, type=Plan)
+
+
+def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
+    """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
+    history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id)]
+    key = derive(tournament.master, "lot", game)
+    return standings(numbers, history, table_scores(db, tournament.id, game), key=key)
+
+
 def table_scores(db: Database, tournament: int, game: str) -> list[TableScore]:
     """Return what the matches of all complete rounds say about their tables."""
     found = []
@@ -227,9 +241,8 @@ async def run(
         InfraError: a match was void too often.
     """
     places = trio.CapacityLimiter(_AHEAD * executor.lanes)
-    plan = msgspec.json.decode(tournament.spec, type=Plan)
     async with trio.open_nursery() as nursery:
-        for game in plan.games:
+        for game in plan_of(tournament).games:
             contest = _Contest(db, tournament, game, bots)
             nursery.start_soon(_play_rounds, contest, executor, places, report, stopping)
     if stopping.is_set():
@@ -284,7 +297,7 @@ async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Execut
 
 def same_tournament(stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant]) -> list[str]:
     """Return what differs between a stored tournament and what was asked for now; empty if nothing does."""
-    kept = msgspec.to_builtins(msgspec.json.decode(stored.spec, type=Plan))
+    kept = msgspec.to_builtins(plan_of(stored))
     asked = msgspec.to_builtins(plan)
     differences = [f"{key} was {kept[key]}, now {asked[key]}" for key in kept if kept[key] != asked[key]]
     before, after = ({(bot.name, bot.hash) for bot in side} for side in (entrants, bots))

@@ -133,6 +133,17 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
     return None
 
 
+def last_deal(db: Database) -> tuple[int, int, int] | None:
+    """Return match, deck and leg of the deal stored last."""
+    query = (
+        "SELECT d.match, d.deck, d.leg FROM match m JOIN deal d ON d.match = m.id WHERE m.state = 'played' "
+        "ORDER BY m.started_at DESC, d.leg DESC, d.deck DESC LIMIT 1"
+    )
+    for number, deck, leg in db.execute(query):
+        return int(number), int(deck), int(leg)
+    return None
+
+
 def deals(db: Database, number: int) -> list[Placing]:
     """Return who finished where in each deal of a match, in order of deck and leg."""
     query = "SELECT deck, leg, seating, places FROM deal WHERE match = ? ORDER BY deck, leg"
