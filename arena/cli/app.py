@@ -11,6 +11,7 @@ import typer
 
 from arena import __version__
 from arena.errors import BotError, BusyError, ConfigError, InfraError
+from arena.sandbox import Level
 
 EXIT_NO = 1
 EXIT_USAGE = 2
@@ -31,6 +32,9 @@ Db = Annotated[
     Path, typer.Option("--db", envvar="ARENA_DB", help="The database.", show_default="results/arena.db", dir_okay=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a `schema` key instead of text.")]
+IsolationLevel = Annotated[
+    Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
+]
 Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
 
 DEFAULT_DB = Path("results/arena.db")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -86,3 +86,21 @@ async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
     with writing(db):
         bots.add_bot(db, bundle.hash, text, len(bundle.files), bundle.size, now)
     return _player(manifest, bundle.hash, home)
+
+
+async def recall(kept: bots.Submission, site: Site) -> Player:
+    """Return a submitted bot, built again where its build is missing.
+
+    Raises:
+        ConfigError: its files beside the database are missing or changed.
+    """
+    manifest = parse_manifest(kept.manifest, kept.name)
+    home = verified(site.bots, kept.hash)
+    if manifest.build:
+        await build(site.level, home, site.runtime, manifest)
+    return _player(manifest, kept.hash, home, kept.name)
+
+
+def _player(manifest: BotManifest, bot: BotHash, home: Path, name: str = "") -> Player:
+    out = str(home / "out") if manifest.build else None
+    return Player(manifest, BotRef(name or manifest.name, bot, str(home / "src"), tuple(manifest.command), out))
