@@ -24,11 +24,11 @@ from arena.luck import commitment, derive
 from arena.rating.pool import rate
 from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
-from arena.schedule.roundrobin import round_robin
+from arena.schedule.roundrobin import round_robin, tables_per_cycle
 from arena.schedule.scores import table_score
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
-from arena.schedule.swiss import next_round
+from arena.schedule.swiss import next_round, round_shape
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Scheduled, Tournament
@@ -173,7 +173,7 @@ class _Contest:
         if len(history) == self.plan.rounds:
             return None
         scores = table_scores(self.db, self.tournament.id, self.game)
-        smaller = self.plan.seats > 2 and self.plan.seats - 1 in GAMES[self.game].seats
+        smaller = _allows_smaller(self.plan, self.game)
         return next_round(numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
 
     def spec(self, number: int) -> MatchSpec:
@@ -206,6 +206,24 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id)]
     key = derive(tournament.master, "lot", game)
     return standings(numbers, history, table_scores(db, tournament.id, game), key=key)
+
+
+def expected_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches of a whole tournament."""
+    plan, entrants = plan_of(tournament), len(tournaments.entrants(db, tournament.id))
+    if plan.format == "round-robin":
+        return len(plan.games) * plan.rounds * tables_per_cycle(entrants, plan.seats)
+    shapes = [round_shape(entrants, plan.seats, smaller_tables=_allows_smaller(plan, game)) for game in plan.games]
+    return plan.rounds * sum(shape.full + shape.small for shape in shapes)
+
+
+def played_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches that are stored as played."""
+    return matches.count_played(db, tournament.id)
+
+
+def _allows_smaller(plan: Plan, game: str) -> bool:
+    return plan.seats > 2 and plan.seats - 1 in GAMES[game].seats
 
 
 def table_scores(db: Database, tournament: int, game: str) -> list[TableScore]:

@@ -56,9 +56,7 @@ def play(
     _show(record, names)
     for fault in record.faults:
         say(f"fault {record.id}-{fault.deck}-{fault.leg}, seat {fault.seat}, step {fault.step}: {explain_fault(fault)}")
-    say(
-        f"arena replay {record.id}-0-0 shows the first deal, arena trace {record.id}-0-0 --seat 0 what its first bot heard"
-    )
+    say(f"arena replay {record.id}-0-0 shows the first deal, arena trace {record.id}-0-0 --seat 0 what was said")
 
 
 async def _play(

@@ -74,6 +74,12 @@ def unplayed(db: Database, tournament: int, game: str, round_number: int) -> lis
     return [number for (number,) in db.execute(query, (tournament, game, round_number))]
 
 
+def count_played(db: Database, tournament: int) -> int:
+    """Return the number of played matches of a tournament."""
+    query = "SELECT count(*) FROM match WHERE tournament = ? AND state = 'played'"
+    return int(db.execute(query, (tournament,)).fetchone()[0])
+
+
 def record(db: Database, played: MatchRecord) -> bool:
     """Store a played match with its deals and faults; return False, changing nothing, if it was stored before."""
     facts = msgspec.json.encode(played.machine).decode()
