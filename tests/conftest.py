@@ -7,9 +7,9 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("dev", max_examples=12, deadline=None)
-settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
-settings.register_profile("nightly", max_examples=120, deadline=None)
+settings.register_profile("dev", max_examples=25, deadline=None)
+settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile("nightly", max_examples=250, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
