@@ -191,9 +191,10 @@ class Conversation:
         stale: answers with an older id, dropped in this deal.
     """
 
-    def __init__(self) -> None:
-        self.state = State.NEW
-        self.asked = 0
+    def __init__(self, state: State = State.NEW, asked: int = 0) -> None:
+        """Start a conversation; one that is followed again from a record starts READY after a known id."""
+        self.state = state
+        self.asked = asked
         self.stale = 0
         self._frames = Frames()
         self._digest = hashlib.sha256()
@@ -287,7 +288,7 @@ class Conversation:
         return self._digest.digest()
 
     def waiting(self, data: bytes) -> None:
-        """Take bytes that were there before an ask was sent: they may only be answers to older asks.
+        """Take bytes that were there before the present ask was sent: they may only be answers to older asks.
 
         Raises:
             BotError: garbage/id for anything else, since nobody can answer what was not asked.
@@ -295,7 +296,7 @@ class Conversation:
         self._frames.feed(data)
         while (body := self._frames.take()) is not None:
             message = decode(body)
-            if not isinstance(message, Act) or message.id > self.asked:
+            if not isinstance(message, Act) or not 0 < message.id < self.asked:
                 raise _garbage("id", "your bot sent a message before it was asked; answer each ask once", body)
             self._count_stale()
         if self._frames:

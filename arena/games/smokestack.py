@@ -265,12 +265,10 @@ def _sweep(state: Position, caller: Seat) -> tuple[Position, tuple[Event, ...]]:
 
 def _bank(state: Position, events: list[Event]) -> Position:
     """S2: bank and refill in laps from the seat to move, until a lap banks nothing or the stock is empty."""
-    seats = state.rules.seats
-    order = [seat % seats for seat in range(state.turn, state.turn + seats)]
-    places = [(seat, index) for seat in order for index in range(len(state.stacks[seat]))]
-    stacks = {(seat, index): state.stacks[seat][index] for seat, index in places}
+    # Seat 0 moves first, and later only stacks of the seat to move can be of one suit: the order from seat 0 will do.
+    stacks = {(seat, index): stack for seat, hand in enumerate(state.stacks) for index, stack in enumerate(hand)}
     banked, stock = list(state.banked), state.stock
-    lap = [place for place in places if is_one_suit(stacks[place])]
+    lap = [place for place, stack in stacks.items() if is_one_suit(stack)]
     while lap and stock:
         # A refill lies at a place that its lap has visited, so the list of a lap is known when it begins.
         for seat, index in lap[: len(stock) // STACK]:
