@@ -88,27 +88,33 @@ def measure(bot: BotRef, config: LaneConfig, rounds: int) -> DecisionCost:
 
 
 def _arena_us(record: MatchRecord) -> float:
-    return sum(deal.duration_us for deal in record.deals) / sum(len(deal.steps) for deal in record.deals)
+    """Return the median over the deals of the microseconds a decision took."""
+    return statistics.median(deal.duration_us / len(deal.steps) for deal in record.deals)
 
 
 async def _limit(spec: MatchSpec, open_process: OpenProcess, record: MatchRecord) -> float:
-    """Return the microseconds of a blocking round trip with the messages that one process was sent in the match."""
-    deals = [deal for deal in record.deals if deal.leg == 0]
-    frames = [frame for deal in deals for frame in sent_frames(_as_stored(spec), deal, 0, spec.clock)]
-    asks = [msgpack.unpackb(frame[_LENGTH.size :])["type"] == "ask" for frame in frames]
-    spent_ns = 0
+    """Return the median over the deals of the microseconds of a blocking round trip.
+
+    One process is sent, message for message, what the first seat was sent in the first leg of the match.
+    """
+    costs: list[float] = []
     async with open_process(spec.bots[0]) as process:
         for fd in (process.stdin, process.stdout):
             os.set_blocking(fd, True)
         os.write(process.stdin, Conversation().hello(spec.clock, 0))
         _read_frame(process.stdout)
-        for frame, is_ask in zip(frames, asks, strict=True):
-            began = time.perf_counter_ns()
-            os.write(process.stdin, frame)
-            if is_ask:
-                _read_frame(process.stdout)
-                spent_ns += time.perf_counter_ns() - began
-    return float(spent_ns / sum(asks) / 1000)
+        for deal in (deal for deal in record.deals if deal.leg == 0):
+            frames = sent_frames(_as_stored(spec), deal, 0, spec.clock)
+            asks: list[bool] = [msgpack.unpackb(frame[_LENGTH.size :])["type"] == "ask" for frame in frames]
+            spent_ns = 0
+            for frame, is_ask in zip(frames, asks, strict=True):
+                began = time.perf_counter_ns()
+                os.write(process.stdin, frame)
+                if is_ask:
+                    _read_frame(process.stdout)
+                    spent_ns += time.perf_counter_ns() - began
+            costs.append(spent_ns / sum(asks) / 1000)
+    return statistics.median(costs)
 
 
 def _as_stored(spec: MatchSpec) -> StoredMatch:
