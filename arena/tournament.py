@@ -94,12 +94,15 @@ class RoundComplete(msgspec.Struct, frozen=True):
 Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 
-def check_plan(plan: Plan, entrants: int) -> None:
-    """Raise ConfigError if the plan cannot be played by so many entrants; names every problem."""
-    problems = []
-    if entrants < plan.seats:
-        problems.append(f"tables of {plan.seats} need at least {plan.seats} bots, not {entrants}")
+def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
+    """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
+    problems = [
+        f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games
+    ]
     for game, options in plan.games.items():
+        players = sum(game in entrant.games for entrant in entrants)
+        if players < plan.seats:
+            problems.append(f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {players}")
         try:
             complete_options(GAMES[game], plan.seats, options)
         except ConfigError as error:
@@ -143,7 +146,7 @@ class _Contest:
         self.tournament = tournament
         self.game = game
         self.plan = plan_of(tournament)
-        self.entrants = tournaments.entrants(db, tournament.id)
+        self.numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
         self._bots = bots
 
     def rounds(self) -> Iterator[Round]:
@@ -166,15 +169,14 @@ class _Contest:
 
     def _next(self, history: list[Round]) -> Round | None:
         key = derive(self.tournament.master, "schedule", self.game)
-        numbers = [entrant.number for entrant in self.entrants]
         if self.plan.format == "round-robin":
-            all_rounds = round_robin(numbers, self.plan.seats, self.plan.rounds, key)
+            all_rounds = round_robin(self.numbers, self.plan.seats, self.plan.rounds, key)
             return next(islice(all_rounds, len(history), None), None)
         if len(history) == self.plan.rounds:
             return None
         scores = table_scores(self.db, self.tournament.id, self.game)
         smaller = _allows_smaller(self.plan, self.game)
-        return next_round(numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
+        return next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
 
     def spec(self, number: int) -> MatchSpec:
         """Return what a lane needs to play a stored match."""
@@ -203,18 +205,23 @@ def plan_of(tournament: Tournament) -> Plan:
 def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
     history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
-    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id)]
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     key = derive(tournament.master, "lot", game)
     return standings(numbers, history, table_scores(db, tournament.id, game), key=key)
 
 
 def expected_matches(db: Database, tournament: Tournament) -> int:
     """Return the number of matches of a whole tournament."""
-    plan, entrants = plan_of(tournament), len(tournaments.entrants(db, tournament.id))
-    if plan.format == "round-robin":
-        return len(plan.games) * plan.rounds * tables_per_cycle(entrants, plan.seats)
-    shapes = [round_shape(entrants, plan.seats, smaller_tables=_allows_smaller(plan, game)) for game in plan.games]
-    return plan.rounds * sum(shape.full + shape.small for shape in shapes)
+    plan = plan_of(tournament)
+    total = 0
+    for game in plan.games:
+        players = len(tournaments.entrants(db, tournament.id, game))
+        if plan.format == "round-robin":
+            total += plan.rounds * tables_per_cycle(players, plan.seats)
+        else:
+            shape = round_shape(players, plan.seats, smaller_tables=_allows_smaller(plan, game))
+            total += plan.rounds * (shape.full + shape.small)
+    return total
 
 
 def played_matches(db: Database, tournament: Tournament) -> int:
