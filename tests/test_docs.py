@@ -151,14 +151,14 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def test_decisions_of_the_design_are_numbered_dated_and_short() -> None:
     text = (ROOT / "DESIGN.md").read_text()
-    found = re.findall(r"^### (\d+)\. .+\n(.*?)(?=^### |^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^### (\d+)\. [^\n]+\n(.*?)(?=^### |^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert [int(number) for number, _ in found] == list(range(1, len(found) + 1))
     for number, body in found:
-        lines = [line for line in body.splitlines() if line and not line.startswith("* ")]
+        lines = [line for line in body.splitlines() if line and not line.startswith("  - ")]
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", lines[0]), f"decision {number} has no date"
         assert len(lines) <= 10, f"decision {number} is too long"
         for word in ("Context:", "Choice:", "Consequence:"):
-            assert any(line.startswith(word) for line in lines), f"decision {number} lacks {word}"
+            assert any(line.startswith(f"- {word}") for line in lines), f"decision {number} lacks {word}"
 
 
 def test_every_dependency_has_its_reason() -> None:
