@@ -149,6 +149,14 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in anchors(found.read_text()), target
 
 
+def test_every_command_is_in_the_readme() -> None:
+    sources = "".join(path.read_text() for path in sorted((ROOT / "arena" / "cli").glob("*.py")))
+    declared = re.findall(r"^@(app|bench)\.command\(.*?^def (\w+)\(", sources, re.MULTILINE | re.DOTALL)
+    commands = {command if group == "app" else f"{group} {command}" for group, command in declared}
+    documented = re.findall(r"^\| `arena ((?:bench )?\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(commands)
+
+
 def test_decisions_of_the_design_are_numbered_dated_and_short() -> None:
     text = (ROOT / "DESIGN.md").read_text()
     found = re.findall(r"^### (\d+)\. [^\n]+\n(.*?)(?=^### |^## |\Z)", text, re.MULTILINE | re.DOTALL)
