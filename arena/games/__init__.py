@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from arena.rules import Game
+from arena.rules import Game, Value
 
 GAMES: dict[str, Game] = {}
 """Every game by its name."""
+
+PRESETS: dict[str, tuple[str, dict[str, Value]]] = {}
+"""Named rule sets: the game and the options that differ from its defaults."""
