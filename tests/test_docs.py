@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.config import ClockTable, TournamentConfig, load_tournament
 from arena.games import GAMES, PRESETS
 from arena.rules import Game, Option, show_value
 
@@ -155,6 +156,16 @@ def test_every_command_is_in_the_readme() -> None:
     commands = {command if group == "app" else f"{group} {command}" for group, command in declared}
     documented = re.findall(r"^\| `arena ((?:bench )?\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert sorted(documented) == sorted(commands)
+
+
+def test_the_readme_shows_every_key_of_a_tournament(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    path = tmp_path / "tournament.toml"
+    path.write_text(shown)
+    config = load_tournament(path)
+    assert set(tomllib.loads(shown)) == set(TournamentConfig.model_fields)
+    assert set(tomllib.loads(shown)["clock"]) == set(ClockTable.model_fields)
+    assert config.options.keys() == {"durak"}
 
 
 def test_decisions_of_the_design_are_numbered_dated_and_short() -> None:
