@@ -23,7 +23,7 @@ from pathlib import Path
 import trio
 
 from arena.bundle import MAX_DEPTH, Bundle, Meter, move_into_place, open_folder, unpack, verify, walk
-from arena.config import BotManifest, parse_manifest
+from arena.config import BotManifest
 from arena.errors import ConfigError, InfraError
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, Limits, Room, Sandboxed, open_sandboxed
@@ -52,16 +52,15 @@ def prepare(bots: Path, bundle: Bundle) -> Path:
     return folder
 
 
-def manifest_of(bundle: Bundle) -> BotManifest:
-    """Return what a bundle's bot.toml says.
+def verified(bots: Path, bot: BotHash) -> Path:
+    """Return the folder of a bot that was prepared before, after checking that its bundle is still what it was.
 
     Raises:
-        ConfigError: there is none, or it has mistakes.
+        ConfigError: it is not, or is not there.
     """
-    data = bundle.find("bot.toml")
-    if data is None:
-        raise ConfigError("there is no bot.toml; it belongs into the bot's folder and names its command")
-    return parse_manifest(data)
+    folder = bots / bot
+    verify(folder / "src", bot)
+    return folder
 
 
 def bot_ref(bots: Path, bot: BotHash, manifest: BotManifest) -> BotRef:
@@ -70,8 +69,7 @@ def bot_ref(bots: Path, bot: BotHash, manifest: BotManifest) -> BotRef:
     Raises:
         ConfigError: its bundle is no longer what it was, or its build is missing.
     """
-    folder = bots / bot
-    verify(folder / "src", bot)
+    folder = verified(bots, bot)
     out = None
     if manifest.build is not None:
         out = str(folder / "out")

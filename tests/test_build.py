@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from arena.build import bot_ref, build, manifest_of, prepare
+from arena.build import bot_ref, build, prepare, verified
 from arena.bundle import Bundle, BundleFile, make_bundle
 from arena.config import BotManifest
 from arena.errors import ConfigError, InfraError
@@ -72,16 +72,11 @@ def test_prepare_unpacks_once(tmp_path: Path) -> None:
         prepare(tmp_path, bot)
 
 
-def test_the_manifest_of_a_bundle() -> None:
-    assert manifest_of(bundle(bot_toml=b'name = "a"\ncommand = ["./a"]')).command == ("./a",)
-    with pytest.raises(ConfigError, match=r"there is no bot\.toml"):
-        manifest_of(bundle(bot_c=PROGRAM))
-
-
 def test_a_bot_without_a_build(tmp_path: Path) -> None:
     bot = bundle(a=b"")
     folder = prepare(tmp_path, bot)
     manifest = BotManifest(name="a", command=("./a",))
+    assert verified(tmp_path, bot.hash) == folder
     assert bot_ref(tmp_path, bot.hash, manifest) == BotRef("a", bot.hash, str(folder / "src"), ("./a",))
 
 
