@@ -73,11 +73,7 @@ def run(
         "jobs": jobs,
         "name": name,
     }
-    chosen: dict[str, object] = {key: value for key, value in given.items() if value is not None}
-    for key in ("bots", "games"):
-        if key in chosen and chosen[key] != "all":
-            chosen[key] = [part for part in str(chosen[key]).split(",") if part]
-    config = load_tournament(file, chosen) if file else tournament_from_options(chosen)
+    config = load_tournament(file, **given) if file else tournament_from_options(**given)
     if config.seed is not None and not trusted:
         raise ConfigError(
             "a short seed can be guessed, so it is for practice: pass --trusted with --seed, or leave it out"
@@ -103,7 +99,7 @@ def run(
 async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, mode: Mode) -> Tournament | None:
     """Return the finished tournament, or None if it was stopped."""
     now = time.time()
-    players = await find_players(db, config.bots or ("all",), site, now)
+    players = await find_players(db, config.bots, site, now)
     games = config.given()
     entrants = as_entrants(players, list(games))
     plan = _plan(config, len(entrants))

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from sqlite_utils import Database
 
-from arena.build import bot_ref, build, manifest_of, prepare
+from arena.build import bot_ref, build, prepare
 from arena.bundle import read_bundle
-from arena.config import BotManifest, parse_manifest
+from arena.config import BotManifest, manifest_of, parse_manifest
 from arena.errors import ConfigError
 from arena.executor import LocalLanes, open_lanes
 from arena.lane import LaneConfig

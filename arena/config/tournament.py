@@ -8,13 +8,17 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from arena.config.document import Document, read_document
+from arena.config.document import COMMAND_LINE, Document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
+from arena.config.setting import game_of, parse_game
 from arena.errors import ConfigError
 from arena.games import GAMES, PRESETS
 from arena.records import Clock
 from arena.rules import Options, Value, complete_options
+
+ALL = "all"
+"""Every game, or every submitted bot."""
 
 _DEFAULT = Clock()
 _HOUR_MS = 3_600_000
@@ -40,11 +44,11 @@ class TournamentConfig(BaseModel):
     """A tournament as it was asked for.
 
     Attributes:
-        name: None leaves it to the runner.
+        name: None leaves it to whoever stores the tournament.
         games: names in `GAMES` or `PRESETS`; no two of the same game.
         seats: bots at a table.
         options: per game the options that were given; `given` adds those of presets.
-        bots: names and folders (with a `/`); () means every submitted bot.
+        bots: names of submitted bots, folders (with a `/`) and `all` for every submitted bot.
         rounds: None leaves it to the format.
         decks: decks of a match, each played in every leg.
         seed: a short master seed for practice; None draws a secret one.
@@ -59,9 +63,9 @@ class TournamentConfig(BaseModel):
     games: tuple[str, ...] = Field(default_factory=lambda: tuple(sorted(GAMES)))
     seats: int = Field(default=2, strict=True, ge=2, le=11, validate_default=True)
     options: dict[str, dict[str, Value]] = Field(default_factory=dict, validate_default=True)
-    bots: tuple[str, ...] = ()
+    bots: tuple[str, ...] = (ALL,)
     rounds: int | None = Field(default=None, strict=True, ge=1, le=1000)
-    decks: int = Field(default=10, strict=True, ge=1, le=10_000)
+    decks: int = Field(default=1, strict=True, ge=1, le=10_000)
     seed: int | None = Field(default=None, strict=True, ge=0, le=(1 << 63) - 1)
     jobs: int | None = Field(default=None, strict=True, ge=1, le=1024)
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
@@ -73,8 +77,8 @@ class TournamentConfig(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _check_name(cls, value: str) -> str:
-        if not is_name(value):
+    def _check_name(cls, value: str | None) -> str | None:
+        if value is not None and not is_name(value):
             raise ValueError
         return value
 
@@ -82,7 +86,7 @@ class TournamentConfig(BaseModel):
     @classmethod
     def _check_games(cls, value: object) -> tuple[str, ...]:
         known = GAMES.keys() | PRESETS.keys()
-        if value == "all":
+        if value == ALL:
             return tuple(sorted(GAMES))
 
         played: dict[str, str] = {}
@@ -123,84 +127,57 @@ class TournamentConfig(BaseModel):
     @field_validator("bots", mode="plain")
     @classmethod
     def _check_bots(cls, value: object, info: ValidationInfo) -> tuple[str, ...]:
-        if value == "all":
-            return ()
+        if value == ALL:
+            return (ALL,)
         names = check_texts(value, _BOTS, _bot_problem)
         seats = info.data.get("seats", 0)
-        if len(names) < seats:
+        if ALL not in names and len(names) < seats:
             refuse([Mistake((), f"has too few: {len(names)} for a table of {seats} seats")])
         return names
 
 
-def game_of(name: str) -> str:
-    """Return the game in `GAMES` that a name, perhaps that of a preset, stands for."""
-    return PRESETS[name][0] if name in PRESETS else name
-
-
-def load_tournament(path: Path, given: Mapping[str, object] | None = None) -> TournamentConfig:
+def load_tournament(path: Path, **options: object) -> TournamentConfig:
     """Read a tournament.toml; folders of bots in it are relative to it, and it is called like its file by default.
 
     Args:
-        given: options of the command line, named like the keys of the file, which they replace.
+        options: what was given on the command line instead, as for `tournament_from_options`.
+
+    Raises:
+        ConfigError: tells all mistakes, each on a line, with its place.
+    """
+    given = _given(options)
+    config = validate(TournamentConfig, read_document(path).override(given))
+    if config.name is None and is_name(path.stem):
+        config = config.model_copy(update={"name": path.stem})
+    if "bots" in given:
+        return config
+    bots = tuple(str(path.parent.absolute() / bot) if "/" in bot else bot for bot in config.bots)
+    return config.model_copy(update={"bots": bots})
+
+
+def tournament_from_options(**options: object) -> TournamentConfig:
+    """Return the tournament of options given on the command line.
+
+    Args:
+        options: named like the keys of the file; None is not given; `games` and `bots` may be texts with commas.
 
     Raises:
         ConfigError: tells all mistakes, each on a line.
     """
-    document = read_document(path)
-    values = dict(document.values)
-    if isinstance(bots := values.get("bots"), list):
-        values["bots"] = [_beside(path, bot) for bot in bots]
-    if is_name(path.stem):
-        values.setdefault("name", path.stem)
-    given = given or {}
-    lines = {place: line for place, line in document.lines.items() if place[0] not in given}
-    return validate(TournamentConfig, Document(document.source, {**values, **given}, lines))
+    return validate(TournamentConfig, Document(COMMAND_LINE, {}, {}).override(_given(options)))
 
 
-def tournament_from_options(given: Mapping[str, object]) -> TournamentConfig:
-    """Return the tournament of options of the command line, named like the keys of a file.
-
-    Raises:
-        ConfigError: tells all mistakes, each on a line.
-    """
-    return validate(TournamentConfig, Document("command line", dict(given), {}))
-
-
-def parse_game(name: str) -> tuple[str, dict[str, Value]]:
-    """Return the game in `GAMES` that a name stands for, and the options that a preset gives it.
-
-    Raises:
-        ConfigError: there is no such game.
-    """
-    if name not in GAMES and name not in PRESETS:
-        raise ConfigError(unknown("game", name, GAMES.keys() | PRESETS.keys()))
-    game, options = PRESETS.get(name, (name, {}))
-    return game, dict(options)
-
-
-def parse_settings(game: str, settings: Sequence[str]) -> dict[str, Value]:
-    """Return the rule options given as `option=value` texts; their values are checked where they are used.
-
-    Raises:
-        ConfigError: a text is not of that form, or there is no such option.
-    """
-    schema, parsed = GAMES[game].schema, {}
-    for setting in settings:
-        option, equals, text = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set wants option=value, not {setting!r}")
-        if option not in schema:
-            raise ConfigError(f"--set {setting}: {unknown(f'{game} option', option, schema)}")
-        parsed[option] = schema[option].parse(text)
-    return parsed
-
-
-def _beside(path: Path, bot: object) -> object:
-    return str(path.parent.absolute() / bot) + "/" if isinstance(bot, str) and "/" in bot else bot
+def _given(options: Mapping[str, object]) -> dict[str, object]:
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in ("games", "bots"):
+        value = given.get(name)
+        if isinstance(value, str) and value != ALL:
+            given[name] = value.split(",")
+    return given
 
 
 def _bot_problem(name: str) -> str:
-    if is_name(name) or ("/" in name and name.isprintable()):
+    if name == ALL or is_name(name) or ("/" in name and name.isprintable()):
         return ""
     return not_allowed(name, f"a folder (with a /) or a name: {ALLOWED}")
 
