@@ -10,6 +10,8 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 migrations = Migrations("arena")
+MIGRATIONS = ("first",)
+"""The names of all migrations, in order."""
 
 _FIRST = """
 CREATE TABLE bot (
