@@ -97,6 +97,7 @@ CREATE TABLE match (
 ) STRICT;
 CREATE INDEX match_round ON match(tournament, game, round);
 CREATE INDEX match_pool ON match(pool, state);
+CREATE INDEX match_started ON match(started_at);
 CREATE TABLE place (
     match INTEGER NOT NULL REFERENCES match(id),
     place INTEGER NOT NULL,
