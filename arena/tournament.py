@@ -94,12 +94,13 @@ class RoundComplete(msgspec.Struct, frozen=True):
 Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 
-def check_plan(plan: Plan, entrants: int) -> None:
-    """Raise ConfigError if the plan cannot be played by so many entrants; names every problem."""
-    problems = []
-    if entrants < plan.seats:
-        problems.append(f"tables of {plan.seats} need at least {plan.seats} bots, not {entrants}")
+def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
+    """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
+    problems = [f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games]
     for game, options in plan.games.items():
+        players = sum(game in entrant.games for entrant in entrants)
+        if players < plan.seats:
+            problems.append(f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {players}")
         try:
             complete_options(GAMES[game], plan.seats, options)
         except ConfigError as error:
@@ -144,7 +145,7 @@ class _Contest:
         self.tournament = tournament
         self.game = game
         self.plan = plan_of(tournament)
-        self.entrants = tournaments.entrants(db, tournament.id)
+        self.numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
         self._bots = bots
 
     def rounds(self) -> Iterator[Round]:
@@ -159,14 +160,13 @@ class _Contest:
 
     def _following(self, history: list[Round]) -> Iterator[Round]:
         key = derive(self.tournament.master, "schedule", self.game)
-        numbers = [entrant.number for entrant in self.entrants]
         if self.plan.format == "round-robin":
-            yield from islice(round_robin(numbers, self.plan.seats, self.plan.rounds, key), len(history), None)
+            yield from islice(round_robin(self.numbers, self.plan.seats, self.plan.rounds, key), len(history), None)
             return
         smaller = _allows_smaller(self.plan, self.game)
         while len(history) < self.plan.rounds:
             scores = table_scores(self.db, self.tournament.id, self.game)
-            history.append(next_round(numbers, self.plan.seats, history, scores, key, smaller_tables=smaller))
+            history.append(next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller))
             yield history[-1]
 
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:
@@ -201,18 +201,23 @@ def plan_of(tournament: Tournament) -> Plan:
 def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
     history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
-    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id)]
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     key = derive(tournament.master, "lot", game)
     return standings(numbers, history, table_scores(db, tournament.id, game), key=key)
 
 
 def expected_matches(db: Database, tournament: Tournament) -> int:
     """Return the number of matches of a whole tournament."""
-    plan, entrants = plan_of(tournament), len(tournaments.entrants(db, tournament.id))
-    if plan.format == "round-robin":
-        return len(plan.games) * plan.rounds * tables_per_cycle(entrants, plan.seats)
-    shapes = [round_shape(entrants, plan.seats, smaller_tables=_allows_smaller(plan, game)) for game in plan.games]
-    return plan.rounds * sum(shape.full + shape.small for shape in shapes)
+    plan = plan_of(tournament)
+    total = 0
+    for game in plan.games:
+        players = len(tournaments.entrants(db, tournament.id, game))
+        if plan.format == "round-robin":
+            total += plan.rounds * tables_per_cycle(players, plan.seats)
+        else:
+            shape = round_shape(players, plan.seats, smaller_tables=_allows_smaller(plan, game))
+            total += plan.rounds * (shape.full + shape.small)
+    return total
 
 
 def played_matches(db: Database, tournament: Tournament) -> int:

@@ -48,30 +48,28 @@ async def _find(db: Database, name: str, site: Site, now: float) -> list[Player]
     return [await recall(kept, site) for kept in found]
 
 
-def check_games(players: Sequence[Player], games: Sequence[str]) -> None:
-    """Raise ConfigError if a bot does not play a game; names all of them."""
-    problems = [
-        f"{player.ref.name} does not play {game} (its bot.toml names {', '.join(player.manifest.games)})"
-        for player in players
-        for game in games
-        if game not in player.manifest.games
-    ]
-    if problems:
-        raise ConfigError("; ".join(problems))
-
-
-def as_entrants(players: Sequence[Player]) -> list[Entrant]:
+def as_entrants(players: Sequence[Player], games: Sequence[str]) -> list[Entrant]:
     """Return entrants numbered in the order of their hashes, so that the order of naming changes nothing.
+
+    Args:
+        games: those of the tournament.
 
     Raises:
         ConfigError: a bot is named twice, or two bots under one name.
     """
-    by_hash = {player.ref.hash: player.ref for player in players}
     names = [player.ref.name for player in players]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"named twice: {', '.join(twice)}; an entrant needs a name of its own")
-    return [Entrant(number, by_hash[bot].name, bot) for number, bot in enumerate(sorted(by_hash))]
+    return [
+        Entrant(number, player.ref.name, player.ref.hash, plays(player, games))
+        for number, player in enumerate(sorted(players, key=lambda player: player.ref.hash))
+    ]
+
+
+def plays(player: Player, games: Sequence[str]) -> tuple[str, ...]:
+    """Return which of some games a bot plays."""
+    return tuple(game for game in games if game in player.manifest.games)
 
 
 def by_hash(players: Sequence[Player]) -> dict[BotHash, BotRef]:

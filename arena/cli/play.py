@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.bots import explain_fault
-from arena.cli.entrants import check_games, find_players
+from arena.cli.entrants import find_players
 from arena.cli.output import emit_json, emit_table, say
 from arena.cli.site import Player, Site, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
@@ -64,7 +64,9 @@ async def _play(
 ) -> tuple[list[Player], MatchRecord]:
     now = time.time()
     players = await find_players(db, bots, site, now)
-    check_games(players, [game])
+    for player in players:
+        if game not in player.manifest.games:
+            raise ConfigError(f"{player.ref.name} does not play {game}: its bot.toml names other games")
     spec = _store(db, site, game, plan, players, seed)
     async with open_site_lanes(site, 1) as lanes:
         record = await lanes.play(spec)
@@ -78,7 +80,7 @@ def _store(db: Database, site: Site, game: str, plan: Plan, players: list[Player
     with writing(db):
         count = len(tournaments.tournaments(db, "play"))
         made = new_tournament(f"play {count + 1}", plan, site.level.value, now, seed=seed, kind="play")
-        entrants = [Entrant(number, player.ref.name, player.ref.hash) for number, player in enumerate(players)]
+        entrants = [Entrant(number, player.ref.name, player.ref.hash, (game,)) for number, player in enumerate(players)]
         number = tournaments.create(db, made, entrants)
         table = tuple(range(len(players)))
         tournaments.add_round(db, number, game, Round(1, (table,)), [scheduled(plan, made, game, 1, table)])
