@@ -91,6 +91,13 @@ def dialogue(
     return told.lines, told.talk.digest() == played.digests[seat] or not told.lines
 
 
+def sent_frames(stored: StoredMatch, played: DealRecord, seat: Seat, clock: Clock) -> list[bytes]:
+    """Return the frames that were sent to a seat in a deal without faults, in order."""
+    told = _Retold(stored, played, seat, [], clock)
+    told.run()
+    return told.frames
+
+
 class _Retold:
     """The referee's side of a seat's conversation, followed again from the record."""
 
@@ -98,6 +105,7 @@ class _Retold:
         self, stored: StoredMatch, played: DealRecord, seat: Seat, faults: Sequence[Fault], clock: Clock
     ) -> None:
         self.lines: list[Line] = []
+        self.frames: list[bytes] = []
         self.talk = Conversation(TalkState.READY, played.first_ids[seat] - 1)
         self._stored = stored
         self._played = played
@@ -164,5 +172,6 @@ class _Retold:
 
     def _sent(self, frame: bytes) -> None:
         if frame:
+            self.frames.append(frame)
             (length,) = struct.unpack_from(">I", frame)
             self.lines.append(Line("referee", self._done, msgpack.unpackb(frame[4 : 4 + length])))

@@ -213,33 +213,32 @@ class Deal:
         """Ask all seats that are to act, at the same time; return what the clean ones answered."""
         clock = self.spec.clock
         errors: dict[Seat, BotError] = {}
-        asked: list[Seat] = []
+        asked: dict[Seat, tuple[Action, ...]] = {}
         for seat in state.actors:
             if (bot := self.live.get(seat)) is None:
                 continue
             bank_ms = self._bank_us[seat] // 1000
             limit_ms = min(clock.decision_ms, bank_ms)
-            view = encode_observation(state.observation(seat))
-            ask = bot.talk.ask(view, state.legal_actions(seat), limit_ms, bank_ms)
+            legal = state.legal_actions(seat)
+            ask = bot.talk.ask(encode_observation(state.observation(seat)), legal, limit_ms, bank_ms)
             try:
                 bot.check_waiting()
             except BotError as error:
                 errors[seat] = error
                 continue
             bot.begin(ask, limit_ms / 1000)
-            asked.append(seat)
+            asked[seat] = legal
         await settle([self.live[seat] for seat in asked], spin_s)
-        return await self._take(state, asked, errors)
+        return await self._take(asked, errors)
 
-    async def _take(self, state: State, asked: Sequence[Seat], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
+    async def _take(self, asked: Mapping[Seat, tuple[Action, ...]], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
         steps = {}
-        for seat in asked:
+        for seat, legal in asked.items():
             bot = self.live[seat]
             self._bank_us[seat] += self.spec.clock.increment_ms * 1000 - bot.elapsed_us
             if bot.error is not None:
                 errors[seat] = bot.error
             elif isinstance(bot.answer, Act):
-                legal = state.legal_actions(seat)
                 if bot.answer.action in legal:
                     steps[seat] = Step(seat, bot.answer.action, bot.elapsed_us, _cut(bot.answer.note))
                 else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import islice
 from typing import Literal
 
@@ -22,12 +23,13 @@ from arena.executor import Executor
 from arena.games import GAMES
 from arena.luck import commitment, derive
 from arena.rating.pool import rate
-from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, TableScore
+from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
-from arena.schedule.roundrobin import round_robin
-from arena.schedule.scores import table_score
+from arena.schedule.roundrobin import round_robin, tables_per_cycle
+from arena.schedule.scores import HALF, table_score
 from arena.schedule.seatings import Mode, seatings
-from arena.schedule.swiss import next_round
+from arena.schedule.standings import standings
+from arena.schedule.swiss import next_round, round_shape
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Scheduled, Tournament
@@ -93,12 +95,15 @@ class RoundComplete(msgspec.Struct, frozen=True):
 Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 
-def check_plan(plan: Plan, entrants: int) -> None:
-    """Raise ConfigError if the plan cannot be played by so many entrants; names every problem."""
-    problems = []
-    if entrants < plan.seats:
-        problems.append(f"tables of {plan.seats} need at least {plan.seats} bots, not {entrants}")
+def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
+    """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
+    problems = [
+        f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games
+    ]
     for game, options in plan.games.items():
+        players = sum(game in entrant.games for entrant in entrants)
+        if players < plan.seats:
+            problems.append(f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {players}")
         try:
             complete_options(GAMES[game], plan.seats, options)
         except ConfigError as error:
@@ -141,8 +146,8 @@ class _Contest:
         self.db = db
         self.tournament = tournament
         self.game = game
-        self.plan = msgspec.json.decode(tournament.spec, type=Plan)
-        self.entrants = tournaments.entrants(db, tournament.id)
+        self.plan = plan_of(tournament)
+        self.numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
         self._bots = bots
 
     def rounds(self) -> Iterator[Round]:
@@ -165,15 +170,14 @@ class _Contest:
 
     def _next(self, history: list[Round]) -> Round | None:
         key = derive(self.tournament.master, "schedule", self.game)
-        numbers = [entrant.number for entrant in self.entrants]
         if self.plan.format == "round-robin":
-            all_rounds = round_robin(numbers, self.plan.seats, self.plan.rounds, key)
+            all_rounds = round_robin(self.numbers, self.plan.seats, self.plan.rounds, key)
             return next(islice(all_rounds, len(history), None), None)
         if len(history) == self.plan.rounds:
             return None
         scores = table_scores(self.db, self.tournament.id, self.game)
-        smaller = self.plan.seats > 2 and self.plan.seats - 1 in GAMES[self.game].seats
-        return next_round(numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
+        smaller = _allows_smaller(self.plan, self.game)
+        return next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
 
     def spec(self, number: int) -> MatchSpec:
         """Return what a lane needs to play a stored match."""
@@ -192,6 +196,44 @@ class _Contest:
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
                 fitted = rate(matches.rated_deals(self.db, pool), key.outcome_type)
                 ratings.save(self.db, pool, self.tournament.id, number, fitted)
+
+
+def plan_of(tournament: Tournament) -> Plan:
+    """Return what a stored tournament plays."""
+    return msgspec.json.decode(tournament.spec, type=Plan)
+
+
+def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
+    """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
+    history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+    key = derive(tournament.master, "lot", game)
+    # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
+    bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
+    return standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
+
+
+def expected_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches of a whole tournament."""
+    plan = plan_of(tournament)
+    total = 0
+    for game in plan.games:
+        players = len(tournaments.entrants(db, tournament.id, game))
+        if plan.format == "round-robin":
+            total += plan.rounds * tables_per_cycle(players, plan.seats)
+        else:
+            shape = round_shape(players, plan.seats, smaller_tables=_allows_smaller(plan, game))
+            total += plan.rounds * (shape.full + shape.small)
+    return total
+
+
+def played_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches that are stored as played."""
+    return matches.count_played(db, tournament.id)
+
+
+def _allows_smaller(plan: Plan, game: str) -> bool:
+    return plan.seats > 2 and plan.seats - 1 in GAMES[game].seats
 
 
 def table_scores(db: Database, tournament: int, game: str) -> list[TableScore]:
@@ -227,9 +269,8 @@ async def run(
         InfraError: a match was void too often.
     """
     places = trio.CapacityLimiter(_AHEAD * executor.lanes)
-    plan = msgspec.json.decode(tournament.spec, type=Plan)
     async with trio.open_nursery() as nursery:
-        for game in plan.games:
+        for game in plan_of(tournament).games:
             contest = _Contest(db, tournament, game, bots)
             nursery.start_soon(_play_rounds, contest, executor, places, report, stopping)
     if stopping.is_set():
@@ -284,7 +325,7 @@ async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Execut
 
 def same_tournament(stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant]) -> list[str]:
     """Return what differs between a stored tournament and what was asked for now; empty if nothing does."""
-    kept = msgspec.to_builtins(msgspec.json.decode(stored.spec, type=Plan))
+    kept = msgspec.to_builtins(plan_of(stored))
     asked = msgspec.to_builtins(plan)
     differences = [f"{key} was {kept[key]}, now {asked[key]}" for key in kept if kept[key] != asked[key]]
     before, after = ({(bot.name, bot.hash) for bot in side} for side in (entrants, bots))

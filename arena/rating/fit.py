@@ -17,7 +17,7 @@ from arena.rating.duels import Duels, Floats, Ints
 PRIOR = 1.0
 """Weight of the virtual duel against the ghost."""
 
-_TOLERANCE = 1e-11
+_TOLERANCE = 1e-10
 _MOST_STEPS = 60  # six to twenty are usual; rounding keeps some huge pools just above the tolerance
 _SAFE_STEP = 1e-3  # below it Newton's method converges and the gain drowns in rounding
 

@@ -15,7 +15,8 @@ import numpy as np
 from arena.schedule.meetings import Integers
 
 _FINEST = 1024
-"""Steps a point at most; halved until the largest possible cost fits an int64."""
+"""Steps a point in differences of points; halved until the largest possible cost fits."""
+_LIMIT = 1 << 62  # half the range of int64, since a search adds up two sides
 
 
 class Field(NamedTuple):
@@ -82,13 +83,14 @@ def pairing_costs(field: Field, shape: Shape) -> Costs:
     ranks = np.array([ladder.index(points) for points in field.points], dtype=np.int64)
     repeats = 2 * field.met
     spread = ladder[-1] - ladder[0]
-    steps = 2 * _FINEST
-    weights = [1 << 62]
-    while weights[0] >= 1 << 62 and steps > 1:
-        steps //= 2
+    steps = Fraction(_FINEST)
+    while True:
         squares = shape.pairs * (int(spread * steps) + 1) ** 2
         most = (shape.pairs * int(repeats.max()), shape.short * len(ladder), squares, 2 * shape.pairs)
         weights = [prod(value + 1 for value in most[level:]) for level in range(4)]
+        if weights[0] < _LIMIT or steps * spread < 1:
+            break
+        steps /= 2
     points = np.array([round(value * steps) for value in field.points], dtype=np.int64)
     squared = (points[:, None] - points[None, :]) ** 2
     pair = weights[1] * repeats + weights[3] * squared + _floats(field, ranks)

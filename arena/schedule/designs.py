@@ -63,22 +63,19 @@ def appearances(entrants: int, seats: int) -> int:
 def balanced_tables(entrants: int, seats: int, stream: Stream, met: Integers | None = None, work: int = WORK) -> Tables:
     """Return the tables of a balanced design over 0 ... entrants - 1.
 
-    If `seats` divides `entrants` and there are at least seats**2 (with fewer, whole rounds force meetings to repeat),
-    each entrants / seats tables in a row are disjoint.
-
     Args:
         entrants: at least `seats`.
         seats: the size of the tables, at least 3.
         stream: for the search.
         met: a symmetric matrix of earlier meetings that the search evens out; unused for known designs.
-        work: bound of the search, whose number of steps does not hang on the time.
+        work: swaps the search looks at, at most; it is bounded by steps, not by time.
     """
     if base := DIFFERENCE_SETS.get((entrants, seats)):
         return cyclic_design(base, entrants)
     if seats in (3, 4, 5) and entrants == seats * seats:
         return affine_plane(seats)
     search = _Search(entrants, seats, met)
-    per_step = _STEP_WORK + seats * seats * max(map(len, search.partners))
+    per_step = _STEP_WORK + seats * seats * len(search.tables)
     search.run(stream, min(_MOST_STEPS, work // per_step))
     return [tuple(table) for table in search.tables.tolist()]
 
@@ -90,7 +87,6 @@ class _Search:
         tables: by table, its members.
         sits: `sits[t, a]` 1 if `a` sits at table t.
         met: by pair, meetings here and earlier; 0 on the diagonal.
-        partners: by table, the tables it may swap with: those of its own round if rounds are kept whole, else all.
     """
 
     def __init__(self, entrants: int, seats: int, met: Integers | None) -> None:
@@ -100,9 +96,6 @@ class _Search:
         self.sits[np.arange(count)[:, None], self.tables] = 1
         self.met = self.sits.T @ self.sits + (0 if met is None else met)
         np.fill_diagonal(self.met, 0)
-        whole = entrants // seats if entrants % seats == 0 and entrants >= seats * seats else count
-        rounds = np.arange(count) // whole
-        self.partners = [np.flatnonzero((rounds == r) & (np.arange(count) != t)) for t, r in enumerate(rounds)]
 
     def squares(self) -> int:
         """Return the sum of squared meetings over the pairs."""
@@ -110,23 +103,23 @@ class _Search:
 
     def run(self, stream: Stream, steps: int) -> None:
         """Lower the sum of squares by swaps and kicks until it reaches its bound or the steps are used."""
-        everywhere = list(range(len(self.tables)))
         bound = least_squares(len(self.met), int(self.met.sum()) // 2)
         self.kick(stream, self.tables.size)
-        best, used = self.squares(), 0
-        touched = everywhere
-        kept = (self.tables.copy(), self.sits.copy(), self.met.copy())
+        best, kept = self.squares(), self.snapshot()
+        used = self.descend(range(len(self.tables)), steps)
         while True:
-            used += self.descend(touched, steps - used)
-            found = self.squares()
-            if found <= best:
-                best, kept = found, (self.tables.copy(), self.sits.copy(), self.met.copy())
+            if (found := self.squares()) <= best:
+                best, kept = found, self.snapshot()
             else:
-                self.tables, self.sits, self.met = (array.copy() for array in kept)
+                self.tables, self.sits, self.met = kept
+                kept = self.snapshot()
             if used >= steps or best == bound:
                 break
-            touched = self.kick(stream, _KICKS)
-        self.tables, self.sits, self.met = kept
+            used += 1 + self.descend(self.kick(stream, _KICKS), steps - used)
+
+    def snapshot(self) -> tuple[Integers, Integers, Integers]:
+        """Return copies of what changes."""
+        return self.tables.copy(), self.sits.copy(), self.met.copy()
 
     def descend(self, touched: Sequence[int], steps: int) -> int:
         """Make the best swap of a touched table while there is one that helps; return the steps used."""
@@ -137,29 +130,27 @@ class _Search:
             change = self.changes(t)
             best = int(change.argmin())
             if change.flat[best] < 0:
-                i, partner, j = np.unravel_index(best, change.shape)
-                other = int(self.partners[t][partner])
-                self.swap(t, int(i), other, int(j))
+                i, other, j = map(int, np.unravel_index(best, change.shape))
+                self.swap(t, i, other, j)
                 waiting += [t, other]
         return used
 
     def changes(self, t: int) -> Integers:
-        """Return the change of the sum of squares for each swap of table t: [its place, partner, place there].
+        """Return the change of the sum of squares for each swap of table t: [its place, other table, place there].
 
         A pair met m times adds 2m + 1 to the squares when it meets, 2m - 1 less when it parts. Impossible swaps
         change 0.
         """
-        here, others = self.tables[t], self.tables[self.partners[t]]
-        met, sits = self.met, self.sits[self.partners[t]]
-        cross = met[here][:, others]  # place, partner, place there
+        here, met, sits = self.tables[t], self.met, self.sits
+        cross = met[here][:, self.tables]
         leave = met[np.ix_(here, here)].sum(axis=1)
         join = cross.sum(axis=2)
         their_join = cross.sum(axis=0)
-        their_leave = met[others[:, :, None], others[:, None, :]].sum(axis=2)
+        their_leave = met[self.tables[:, :, None], self.tables[:, None, :]].sum(axis=2)
         shared = sits[:, here].sum(axis=1)
         change: Integers = join[:, :, None] + their_join[None] - leave[:, None, None] - their_leave[None] - 2 * cross
         change = 2 * change + 4 * (len(here) - 1) - 4 * shared[None, :, None]
-        impossible = sits[:, here].T[:, :, None] + self.sits[t][others][None]
+        impossible = sits[:, here].T[:, :, None] + sits[t][self.tables][None]
         return np.where(impossible > 0, 0, change)
 
     def swap(self, t: int, i: int, other: int, j: int) -> None:
@@ -177,10 +168,7 @@ class _Search:
         """Make random swaps; return the tables touched."""
         touched = []
         for _ in range(swaps):
-            t = stream.below(len(self.tables))
-            if not len(self.partners[t]):
-                continue
-            other = int(self.partners[t][stream.below(len(self.partners[t]))])
+            t, other = stream.below(len(self.tables)), stream.below(len(self.tables))
             i, j = stream.below(self.tables.shape[1]), stream.below(self.tables.shape[1])
             if not self.sits[other, self.tables[t, i]] and not self.sits[t, self.tables[other, j]]:
                 self.swap(t, i, other, j)

@@ -129,14 +129,14 @@ def _all_tables(entrants: int, seats: int, stream: Stream) -> Iterator[Table]:
 def _table_at(rank: int, entrants: int, seats: int) -> Table:
     """Return the table at a place of the lexicographic list of all of them."""
     table: list[int] = []
-    for member in range(entrants):
+    member = 0
+    while len(table) < seats:
         starting_here = comb(entrants - member - 1, seats - len(table) - 1)
         if rank < starting_here:
             table.append(member)
-            if len(table) == seats:
-                break
         else:
             rank -= starting_here
+        member += 1
     return tuple(table)
 
 

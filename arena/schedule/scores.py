@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arena.records import DealRecord, Round, TableScore
+from arena.records import DealRecord, Placing, Round, TableScore
 from arena.schedule.meetings import Table
 
 HALF = Fraction(1, 2)
@@ -52,7 +52,7 @@ class Sheet(NamedTuple):
         return sum(line.bye for line in self.lines)
 
 
-def table_score(number: int, table: Table, deals: Sequence[DealRecord]) -> TableScore:
+def table_score(number: int, table: Table, deals: Sequence[DealRecord] | Sequence[Placing]) -> TableScore:
     """Return what a match says about its table.
 
     Args:

@@ -74,6 +74,12 @@ def unplayed(db: Database, tournament: int, game: str, round_number: int) -> lis
     return [number for (number,) in db.execute(query, (tournament, game, round_number))]
 
 
+def count_played(db: Database, tournament: int) -> int:
+    """Return the number of played matches of a tournament."""
+    query = "SELECT count(*) FROM match WHERE tournament = ? AND state = 'played'"
+    return int(db.execute(query, (tournament,)).fetchone()[0])
+
+
 def record(db: Database, played: MatchRecord) -> bool:
     """Store a played match with its deals and faults; return False, changing nothing, if it was stored before."""
     facts = msgspec.json.encode(played.machine).decode()
@@ -130,6 +136,17 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
     query = "SELECT record FROM deal WHERE match = ? AND deck = ? AND leg = ?"
     for (packed,) in db.execute(query, (number, deck, leg)):
         return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
+    return None
+
+
+def last_deal(db: Database) -> tuple[int, int, int] | None:
+    """Return match, deck and leg of the deal stored last."""
+    query = (
+        "SELECT d.match, d.deck, d.leg FROM match m JOIN deal d ON d.match = m.id WHERE m.state = 'played' "
+        "ORDER BY m.started_at DESC, d.leg DESC, d.deck DESC LIMIT 1"
+    )
+    for number, deck, leg in db.execute(query):
+        return int(number), int(deck), int(leg)
     return None
 
 

@@ -70,3 +70,9 @@ def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:
         "JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant WHERE m.pool = ? GROUP BY e.hash"
     )
     return {BotHash(bot): count for bot, count in db.execute(query, (pool,))}
+
+
+def has_practice(db: Database) -> bool:
+    """Tell whether any rated result is from a tournament played from a short seed."""
+    query = "SELECT EXISTS (SELECT 1 FROM history h JOIN tournament t ON t.id = h.tournament WHERE t.practice)"
+    return bool(db.execute(query).fetchone()[0])

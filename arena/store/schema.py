@@ -50,6 +50,7 @@ CREATE TABLE entrant (
     number INTEGER NOT NULL,
     name TEXT NOT NULL,
     hash TEXT NOT NULL REFERENCES bot(hash),
+    games TEXT NOT NULL,
     PRIMARY KEY (tournament, number)
 ) STRICT;
 CREATE INDEX entrant_hash ON entrant(hash);

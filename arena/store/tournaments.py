@@ -12,11 +12,17 @@ from arena.records import BotHash, PoolKey, Round
 
 
 class Entrant(msgspec.Struct, frozen=True):
-    """A bot version in a tournament; `number` counts from 0 in the order of the bots' hashes."""
+    """A bot version in a tournament.
+
+    Attributes:
+        number: counts from 0 in the order of the bots' hashes.
+        games: those of the tournament that it plays.
+    """
 
     number: int
     name: str
     hash: BotHash
+    games: tuple[str, ...]
 
 
 class Tournament(msgspec.Struct, frozen=True):
@@ -58,6 +64,7 @@ def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) ->
     number = int(db.execute(_insert("tournament", row), row).lastrowid or 0)
     for entrant in entrants:
         kept = {"tournament": number, **msgspec.structs.asdict(entrant)}
+        kept["games"] = msgspec.json.encode(entrant.games).decode()
         db.execute(_insert("entrant", kept), kept)
     return number
 
@@ -79,10 +86,11 @@ def tournaments(db: Database, kind: str = "tournament") -> list[Tournament]:
     return [_tournament(row) for row in db.query("SELECT * FROM tournament WHERE kind = ? ORDER BY id DESC", (kind,))]
 
 
-def entrants(db: Database, tournament: int) -> list[Entrant]:
-    """Return the entrants by number."""
-    rows = db.query("SELECT number, name, hash FROM entrant WHERE tournament = ? ORDER BY number", (tournament,))
-    return [msgspec.convert(row, Entrant) for row in rows]
+def entrants(db: Database, tournament: int, game: str | None = None) -> list[Entrant]:
+    """Return the entrants by number: all, or those that play a game."""
+    rows = db.query("SELECT number, name, hash, games FROM entrant WHERE tournament = ? ORDER BY number", (tournament,))
+    found = [msgspec.convert({**row, "games": msgspec.json.decode(row["games"])}, Entrant) for row in rows]
+    return [entrant for entrant in found if game is None or game in entrant.games]
 
 
 def finish(db: Database, tournament: int, now: float) -> None:

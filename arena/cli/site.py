@@ -1,0 +1,106 @@
+"""Where a command's bots come from: folders and submitted names, made ready to run beside the database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlite_utils import Database
+
+from arena.build import build, prepare
+from arena.bundle import read_bundle
+from arena.config import BotManifest, manifest_of
+from arena.errors import ConfigError
+from arena.executor import LocalLanes, open_lanes
+from arena.lane import LaneConfig
+from arena.records import BotRef
+from arena.sandbox import Level
+from arena.sandbox.environment import make_runtime
+from arena.store import bots
+from arena.store.database import writing
+
+
+class Site(NamedTuple):
+    """The folder around a database, and the isolation level of its bots.
+
+    Attributes:
+        bots: unpacked bundles and builds, by hash.
+        runtime: the interpreter that bots find.
+    """
+
+    bots: Path
+    runtime: Path
+    level: Level
+
+
+class Player(NamedTuple):
+    """A bot ready to run."""
+
+    manifest: BotManifest
+    ref: BotRef
+
+
+def open_site(db: Path, level: Level) -> Site:
+    """Return the site of a database, its interpreter made."""
+    folder = db.absolute().parent
+    return Site(folder / "bots", make_runtime(folder / "runtime"), level)
+
+
+@asynccontextmanager
+async def open_site_lanes(site: Site, jobs: int) -> AsyncIterator[LocalLanes]:
+    """Open lanes for the bots of a site."""
+    async with open_lanes(jobs, LaneConfig(site.level.value, str(site.runtime))) as lanes:
+        yield lanes
+
+
+def check_jobs(jobs: int | None, *, oversubscribe: bool) -> int:
+    """Return the number of lanes: as many as cores by default, and not more unless asked for twice.
+
+    Raises:
+        ConfigError: more lanes than cores.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if jobs is not None and jobs > cores and not oversubscribe:
+        raise ConfigError(
+            f"--jobs {jobs} is more than the {cores} cores here: bots would lose time to each other; "
+            "pass --oversubscribe if that does not matter"
+        )
+    return jobs or cores
+
+
+async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
+    """Bundle a bot's folder, build it if it wants to be, and keep it.
+
+    Raises:
+        ConfigError: the folder is not accepted, or its build fails.
+    """
+    bundle = read_bundle(folder)
+    manifest = manifest_of(bundle)
+    home = prepare(site.bots, bundle)
+    if manifest.build:
+        await build(site.level, home, site.runtime, manifest)
+    text = next(file.data for file in bundle.files if file.path == "bot.toml").decode()
+    with writing(db):
+        bots.add_bot(db, bundle.hash, text, len(bundle.files), bundle.size, now)
+    return _player(manifest, bundle.hash, home)
+
+
+async def recall(kept: bots.Submission, site: Site) -> Player:
+    """Return a submitted bot, built again where its build is missing.
+
+    Raises:
+        ConfigError: its files beside the database are missing or changed.
+    """
+    manifest = parse_manifest(kept.manifest, kept.name)
+    home = verified(site.bots, kept.hash)
+    if manifest.build:
+        await build(site.level, home, site.runtime, manifest)
+    return _player(manifest, kept.hash, home, kept.name)
+
+
+def _player(manifest: BotManifest, bot: BotHash, home: Path, name: str = "") -> Player:
+    out = str(home / "out") if manifest.build else None
+    return Player(manifest, BotRef(name or manifest.name, bot, str(home / "src"), tuple(manifest.command), out))
