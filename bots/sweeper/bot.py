@@ -1,8 +1,8 @@
 """Smokestack by looking a lap ahead: try each action, let everybody go on sensibly, compare what has come of it.
 
 Only suits matter here, so a stack and the centre are four counts (c d h s); a stack that will come from the stock,
-whose cards nobody knows, is `UNKNOWN`. In the lap ahead each seat makes the swap that gathers most while it leaves the next
-seat nothing to finish. A second working place is always worth having.
+whose cards nobody knows, is `UNKNOWN`. In the lap ahead each seat makes the swap that gathers most while it leaves the
+next seat nothing to finish. A second working place is always worth having.
 """
 
 from __future__ import annotations
