@@ -97,9 +97,7 @@ Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
     """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
-    problems = [
-        f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games
-    ]
+    problems = [f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games]
     for game, options in plan.games.items():
         players = sum(game in entrant.games for entrant in entrants)
         if players < plan.seats:

@@ -64,7 +64,7 @@ def test_a_bundle_tells_its_files(bot: Path) -> None:
     bundle = read_bundle(bot)
     assert [file.path for file in bundle.files] == ["bot.toml", "run.sh", "src/a.py", "src/é.txt"]
     assert [file.executable for file in bundle.files] == [False, True, False, False]
-    assert bundle.size_bytes == sum(map(len, FILES.values()))
+    assert bundle.size == sum(map(len, FILES.values()))
     assert bundle.find("src/a.py") == b"pass\n"
     assert bundle.find("src") is None
 
@@ -219,7 +219,7 @@ def test_large_files_are_refused_before_they_are_read(bot: Path) -> None:
 
 def test_the_size_may_be_used_up(tmp_path: Path) -> None:
     files = [BundleFile("a", False, bytes(64 << 20)), BundleFile("b", False, b"")]
-    assert make_bundle(files).size_bytes == 64 << 20
+    assert make_bundle(files).size == 64 << 20
     with pytest.raises(ConfigError, match="too large at 'c'"):
         make_bundle([*files, BundleFile("c", False, b"1")])
 

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.bundle import make_bundle, read_bundle
 from arena.config import (
     BotManifest,
     TournamentConfig,
     is_name,
     load_manifest,
     load_tournament,
+    manifest_of,
+    parse_game,
     parse_manifest,
+    parse_settings,
     tournament_from_options,
 )
 from arena.config.document import KeyPath, parse_document
@@ -92,11 +96,12 @@ def mistake(file: Path, text: str | bytes) -> str:
 # Tournaments
 
 
-def test_a_tournament_needs_only_a_name(file: Path) -> None:
-    config = load(file, 'name = "spring"')
-    assert config == TournamentConfig(name="spring")
+def test_a_tournament_may_be_left_to_the_defaults(file: Path) -> None:
+    config = load(file, "")
+    assert config == TournamentConfig() == tournament_from_options()
+    assert config.name is None
     assert config.games == ("durak", "smokestack")
-    assert config.bots == ()
+    assert config.bots == ("all",)
     assert config.clock.limits() == Clock()
     assert (config.seats, config.seed, config.jobs, config.rounds) == (2, None, None, None)
     assert config.rules()["durak"] == {"deck": 36, "max_attack": 6, "transfer": False}
@@ -189,13 +194,6 @@ def test_a_value_that_is_not_allowed_is_told(file: Path, text: str, told: str) -
     assert mistake(file, text) == told
 
 
-def test_a_name_must_be_given(file: Path) -> None:
-    assert mistakes(file, "\n") == [
-        "spring.toml: name: is missing; allowed: 1 to 32 of a-z, 0-9 and -, not beginning with -, "
-        "and none of all, human, last, overall"
-    ]
-
-
 @pytest.mark.parametrize("name", ["", "A", "-a", "all", "last", "overall", "human", "а", "a" * 33, "a\\n", "a_b"])
 def test_names_that_are_not_allowed(file: Path, name: str) -> None:
     (told,) = mistakes(file, f'name = "{name}"')
@@ -237,11 +235,11 @@ def test_all_games_and_bots_can_be_named(file: Path) -> None:
 
 
 def test_bots_are_told_apart(file: Path) -> None:
-    text = 'seats = 6\nbots = ["greedy", "Random", "all",\n"", "greedy", 1, "a/\\u001b"]'
+    text = 'seats = 6\nbots = ["greedy", "Random", "human",\n"", "greedy", 1, "a/\\u001b"]'
     told = mistakes(file, 'name = "x"\n' + text)
     assert [line.split(" ")[:3] for line in told] == [
         ["spring.toml:3:", "bots[1]:", '"Random"'],
-        ["spring.toml:3:", "bots[2]:", '"all"'],
+        ["spring.toml:3:", "bots[2]:", '"human"'],
         ["spring.toml:4:", "bots[3]:", '""'],
         ["spring.toml:4:", "bots[4]:", '"greedy"'],
         ["spring.toml:4:", "bots[5]:", "1"],
@@ -252,7 +250,8 @@ def test_bots_are_told_apart(file: Path) -> None:
 
 def test_there_are_bots_for_a_table(file: Path) -> None:
     assert mistake(file, 'bots = ["a", "b"]\nseats = 3') == "spring.toml:2: bots: has too few: 2 for a table of 3 seats"
-    assert load(file, 'name = "x"\nbots = ["a", "b", "c"]\nseats = 3').bots == ("a", "b", "c")
+    assert load(file, 'bots = ["a", "b", "c"]\nseats = 3').bots == ("a", "b", "c")
+    assert load(file, 'bots = ["all", "a/"]\nseats = 4').bots == ("all", f"{file.parent}/a")
 
 
 def test_options_are_told_apart(file: Path) -> None:
@@ -289,7 +288,6 @@ def test_options_are_checked_whatever_else_is_wrong(file: Path) -> None:
     text = 'games = "none"\nseats = 99\n[options.durak]\ndeck = 40\n[options.smokestack]\nsweeps = "many"'
     told = mistakes(file, text)
     assert [line.split(" ")[1] for line in told] == [
-        "name:",
         "games:",
         "seats:",
         "options.durak.deck:",
@@ -311,6 +309,51 @@ def test_options_of_the_command_line_are_checked_alike() -> None:
         "command line: options.durak.deck: 40 is not allowed; allowed: 36 | 52",
         "command line: bots: has too few: 1 for a table of 2 seats",
         "command line: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
+    ]
+
+
+def test_options_of_the_command_line_go_before_the_file(file: Path) -> None:
+    file.write_text('games = ["durak"]\nbots = ["./a", "b"]\nrounds = 0\nseats = 0\n[clock]\nbank_ms = 1')
+    with pytest.raises(ConfigError) as info:
+        load_tournament(file, rounds=0, seats=3, jobs=None, bots="./x,y,z")
+    assert str(info.value).split("\n") == [
+        "command line: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
+        f"{file}:6: clock.bank_ms: 1 is not allowed; allowed: an integer, 100 ... 86400000",
+    ]
+    config = load_tournament(file, rounds=1, seats=3, bots="./x,y,z", games="all", clock={})
+    assert (config.bots, config.seats, config.games) == (("./x", "y", "z"), 3, ("durak", "smokestack"))
+
+
+def test_a_game_is_named_by_itself_or_a_preset() -> None:
+    assert parse_game("durak") == ("durak", {})
+    assert parse_game("smokestack-junior") == ("smokestack", {"double": "off"})
+    parse_game("smokestack-junior")[1].clear()
+    assert parse_game("smokestack-junior")[1]
+    with pytest.raises(ConfigError, match=r'there is no game "durok"; known: .*; did you mean durak'):
+        parse_game("durok")
+
+
+def test_settings_become_options() -> None:
+    assert parse_settings("durak", []) == {}
+    assert parse_settings("durak", ["deck=36", "transfer=true", "max_attack=none", "deck=52"]) == {
+        "deck": 52,
+        "transfer": True,
+        "max_attack": "none",
+    }
+    assert parse_settings("durak", ["max_attack=51"]) == {"max_attack": 51}
+
+
+def test_all_wrong_settings_are_told_at_once() -> None:
+    wrong = ["deck", "dek=36", "deck=40", "deck=thirty", "transfer=1", "max_attack=-1", "max_attack=" + "9" * 5000]
+    with pytest.raises(ConfigError) as info:
+        parse_settings("durak", wrong)
+    assert [line.split(";")[0] for line in str(info.value).split("\n")][:-1] == [
+        'deck: "deck" is not allowed',
+        'dek: there is no durak option "dek"',
+        'deck: "40" is not allowed',
+        'deck: "thirty" is not allowed',
+        'transfer: "1" is not allowed',
+        'max_attack: "-1" is not allowed',
     ]
 
 
@@ -484,7 +527,8 @@ def manifest_mistakes(text: str) -> list[str]:
 def test_a_manifest_is_read(tmp_path: Path) -> None:
     (tmp_path / "bot.toml").write_text(MANIFEST, encoding="utf-8")
     manifest = load_manifest(tmp_path)
-    assert manifest == parse_manifest(MANIFEST.encode())
+    assert manifest == parse_manifest(MANIFEST.encode()) == parse_manifest(MANIFEST)
+    assert manifest == manifest_of(read_bundle(tmp_path))
     assert manifest == BotManifest(
         name="greedy",
         build=["cc", "-o", "{out}/bot", "bot.c"],  # type: ignore[arg-type]  # as a file gives it
@@ -505,6 +549,8 @@ def test_a_manifest_may_be_short() -> None:
 def test_a_folder_without_a_manifest_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"bot.toml: cannot be read: No such file"):
         load_manifest(tmp_path)
+    with pytest.raises(ConfigError, match=r"there is no bot\.toml"):
+        manifest_of(make_bundle([]))
 
 
 def test_all_mistakes_of_a_manifest_are_told_at_once() -> None:

@@ -20,17 +20,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from arena.bundle.archive import SUFFIXES, read_archive
-from arena.bundle.files import IGNORED, Bundle, BundleFile, Meter, make_bundle
-from arena.bundle.folder import Entry, move_into_place, read_folder, unpack, verify, walk
+from arena.bundle.files import IGNORED, MAX_DEPTH, Bundle, BundleFile, Meter, make_bundle
+from arena.bundle.folder import Entry, move_into_place, open_folder, read_folder, unpack, verify, walk
 from arena.errors import ConfigError
 
 __all__ = [
+    "MAX_DEPTH",
     "Bundle",
     "BundleFile",
     "Entry",
     "Meter",
     "make_bundle",
     "move_into_place",
+    "open_folder",
     "read_bundle",
     "unpack",
     "verify",

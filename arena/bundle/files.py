@@ -43,8 +43,8 @@ class Bundle(msgspec.Struct, frozen=True):
     files: tuple[BundleFile, ...]
 
     @property
-    def size_bytes(self) -> int:
-        """The length of all files together."""
+    def size(self) -> int:
+        """The length of all files together, in bytes."""
         return sum(len(file.data) for file in self.files)
 
     def find(self, path: str) -> bytes | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from arena.bundle.files import Bundle, BundleFile, Meter, check_mode, check_path, make_bundle
 from arena.errors import ConfigError, InfraError
@@ -29,6 +30,20 @@ class Entry(NamedTuple):
     name: str
     status: os.stat_result
 
+    def open(self) -> IO[bytes]:
+        """Open the file to read it; fails if it has become a link."""
+        return os.fdopen(os.open(self.name, _FILE_FLAGS, dir_fd=self.folder), "rb")
+
+
+@contextlib.contextmanager
+def open_folder(path: str | Path, within: int | None = None) -> Iterator[int]:
+    """Open a folder, perhaps relative to an open one, as a descriptor; fails if it is a link."""
+    folder = os.open(path, _FOLDER_FLAGS, dir_fd=within)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
 
 def walk(folder: int, meter: Meter, ignored: frozenset[str] = frozenset(), prefix: str = "") -> Iterator[Entry]:
     """Yield the regular files below an open folder, through descriptors and never through a link.
@@ -48,11 +63,8 @@ def walk(folder: int, meter: Meter, ignored: frozenset[str] = frozenset(), prefi
             yield Entry(path, folder, name, status)
             continue
         meter.add_folder(path)
-        inner = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
-        try:
+        with open_folder(name, folder) as inner:
             yield from walk(inner, meter, ignored, path + "/")
-        finally:
-            os.close(inner)
     if _stamp(os.fstat(folder)) != _stamp(before):
         raise ConfigError(f"{prefix or '.'!r} changed while it was read; try again")
 
@@ -64,11 +76,8 @@ def read_folder(path: Path, ignored: frozenset[str]) -> list[BundleFile]:
         ConfigError: it holds something that is not accepted, or changes meanwhile.
         OSError: it cannot be read, or is itself a link.
     """
-    folder = os.open(path, _FOLDER_FLAGS)
-    try:
+    with open_folder(path) as folder:
         return [_read_entry(entry) for entry in walk(folder, Meter(), ignored)]
-    finally:
-        os.close(folder)
 
 
 def verify(folder: Path, bot: BotHash) -> None:
@@ -136,7 +145,7 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 def _read_entry(entry: Entry) -> BundleFile:
     if entry.status.st_nlink != 1:
         raise ConfigError(f"{entry.path!r} is a hard link, one of {entry.status.st_nlink}; put a copy there")
-    with open(os.open(entry.name, _FILE_FLAGS, dir_fd=entry.folder), "rb") as file:
+    with entry.open() as file:
         data = file.read(entry.status.st_size + 1)
         after = os.fstat(file.fileno())
     if _stamp(after) != _stamp(entry.status) or len(data) != after.st_size:

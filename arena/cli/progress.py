@@ -128,7 +128,7 @@ class Display:
 
     def _print(self, text: Text) -> None:
         if self._mode in ("bars", "lines"):
-            self._console.print(text)
+            self._console.print(text, soft_wrap=True)
 
 
 def _document(event: RoundBegan | MatchPlayed | MatchVoid | RoundComplete) -> dict[str, object]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from arena.config.document import parse_document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
+from arena.errors import ConfigError
 from arena.games import GAMES
 
 FILE = "bot.toml"
@@ -21,6 +23,14 @@ _MAX_ARGUMENTS = 256
 _MAX_ARGUMENT_CHARACTERS = 4096
 _ARGUMENTS = f'a list of 1 to {_MAX_ARGUMENTS} texts, the program first, e.g. ["python3", "main.py"]'
 _SHORT = "a text of at most 64 printable characters"
+
+
+class Files(Protocol):
+    """What is asked of a bundle."""
+
+    def find(self, path: str) -> bytes | None:
+        """Return the contents of a file, or None if there is none of that path."""
+        ...
 
 
 class BotManifest(BaseModel):
@@ -87,8 +97,21 @@ def load_manifest(folder: Path) -> BotManifest:
     return validate(BotManifest, read_document(folder / FILE))
 
 
-def parse_manifest(data: bytes, source: str = FILE) -> BotManifest:
+def manifest_of(bundle: Files) -> BotManifest:
+    """Return what the bot.toml of a bundle says.
+
+    Raises:
+        ConfigError: there is none, or tells all its mistakes.
+    """
+    data = bundle.find(FILE)
+    if data is None:
+        raise ConfigError(f"there is no {FILE}; it belongs into the bot's folder, beside its program")
+    return parse_manifest(data)
+
+
+def parse_manifest(contents: bytes | str, source: str = FILE) -> BotManifest:
     """Return the manifest of a bot.toml with these contents; `source` names it in errors."""
+    data = contents.encode() if isinstance(contents, str) else contents
     return validate(BotManifest, parse_document(data, source))
 
 

@@ -8,13 +8,17 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from arena.config.document import Document, read_document
+from arena.config.document import COMMAND_LINE, Document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
+from arena.config.setting import game_of, parse_game
 from arena.errors import ConfigError
 from arena.games import GAMES, PRESETS
 from arena.records import Clock
 from arena.rules import Options, Value, complete_options
+
+ALL = "all"
+"""Every game, or every submitted bot."""
 
 _DEFAULT = Clock()
 _HOUR_MS = 3_600_000
@@ -40,10 +44,11 @@ class TournamentConfig(BaseModel):
     """A tournament as it was asked for.
 
     Attributes:
+        name: None leaves it to whoever stores the tournament.
         games: names in `GAMES` or `PRESETS`; no two of the same game.
         seats: bots at a table.
-        options: per game the options that were given; `rules` has all of them.
-        bots: names and folders (with a `/`); () means every submitted bot.
+        options: per game the options that were given; `given` adds those of presets.
+        bots: names of submitted bots, folders (with a `/`) and `all` for every submitted bot.
         rounds: None leaves it to the format.
         decks: decks of a match, each played in every leg.
         seed: a short master seed for practice; None draws a secret one.
@@ -53,27 +58,27 @@ class TournamentConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(description=ALLOWED)
+    name: str | None = Field(default=None, description=ALLOWED)
     format: Literal["swiss", "round-robin"] = "swiss"
     games: tuple[str, ...] = Field(default_factory=lambda: tuple(sorted(GAMES)))
     seats: int = Field(default=2, strict=True, ge=2, le=11, validate_default=True)
     options: dict[str, dict[str, Value]] = Field(default_factory=dict, validate_default=True)
-    bots: tuple[str, ...] = ()
+    bots: tuple[str, ...] = (ALL,)
     rounds: int | None = Field(default=None, strict=True, ge=1, le=1000)
-    decks: int = Field(default=10, strict=True, ge=1, le=10_000)
+    decks: int = Field(default=1, strict=True, ge=1, le=10_000)
     seed: int | None = Field(default=None, strict=True, ge=0, le=(1 << 63) - 1)
     jobs: int | None = Field(default=None, strict=True, ge=1, le=1024)
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
     clock: ClockTable = Field(default=ClockTable(), description="a table of limits")
 
-    def rules(self) -> dict[str, dict[str, Value]]:
-        """Return every option with the value used, by the name of each game in `GAMES`."""
-        return _rules(self.games, self.seats, self.options)
+    def given(self) -> dict[str, dict[str, Value]]:
+        """Return the options that were given, by presets too, by the name of each game in `GAMES`."""
+        return {game_of(name): {**parse_game(name)[1], **self.options.get(game_of(name), {})} for name in self.games}
 
     @field_validator("name")
     @classmethod
-    def _check_name(cls, value: str) -> str:
-        if not is_name(value):
+    def _check_name(cls, value: str | None) -> str | None:
+        if value is not None and not is_name(value):
             raise ValueError
         return value
 
@@ -81,7 +86,7 @@ class TournamentConfig(BaseModel):
     @classmethod
     def _check_games(cls, value: object) -> tuple[str, ...]:
         known = GAMES.keys() | PRESETS.keys()
-        if value == "all":
+        if value == ALL:
             return tuple(sorted(GAMES))
 
         played: dict[str, str] = {}
@@ -122,43 +127,57 @@ class TournamentConfig(BaseModel):
     @field_validator("bots", mode="plain")
     @classmethod
     def _check_bots(cls, value: object, info: ValidationInfo) -> tuple[str, ...]:
-        if value == "all":
-            return ()
+        if value == ALL:
+            return (ALL,)
         names = check_texts(value, _BOTS, _bot_problem)
         seats = info.data.get("seats", 0)
-        if len(names) < seats:
+        if ALL not in names and len(names) < seats:
             refuse([Mistake((), f"has too few: {len(names)} for a table of {seats} seats")])
         return names
 
 
-def game_of(name: str) -> str:
-    """Return the game in `GAMES` that a name, perhaps that of a preset, stands for."""
-    return PRESETS[name][0] if name in PRESETS else name
+def load_tournament(path: Path, **options: object) -> TournamentConfig:
+    """Read a tournament.toml; folders of bots in it are relative to it, and it is called like its file by default.
 
-
-def load_tournament(path: Path) -> TournamentConfig:
-    """Read a tournament.toml; folders of bots in it are relative to it.
+    Args:
+        options: what was given on the command line instead, as for `tournament_from_options`.
 
     Raises:
         ConfigError: tells all mistakes, each on a line, with its place.
     """
-    config = validate(TournamentConfig, read_document(path))
+    given = _given(options)
+    config = validate(TournamentConfig, read_document(path).override(given))
+    if config.name is None and is_name(path.stem):
+        config = config.model_copy(update={"name": path.stem})
+    if "bots" in given:
+        return config
     bots = tuple(str(path.parent.absolute() / bot) if "/" in bot else bot for bot in config.bots)
     return config.model_copy(update={"bots": bots})
 
 
 def tournament_from_options(**options: object) -> TournamentConfig:
-    """Return the tournament of options given on the command line, named like the keys of the file; None is not given.
+    """Return the tournament of options given on the command line.
+
+    Args:
+        options: named like the keys of the file; None is not given; `games` and `bots` may be texts with commas.
 
     Raises:
         ConfigError: tells all mistakes, each on a line.
     """
+    return validate(TournamentConfig, Document(COMMAND_LINE, {}, {}).override(_given(options)))
+
+
+def _given(options: Mapping[str, object]) -> dict[str, object]:
     given = {name: value for name, value in options.items() if value is not None}
-    return validate(TournamentConfig, Document("command line", given, {}))
+    for name in ("games", "bots"):
+        value = given.get(name)
+        if isinstance(value, str) and value != ALL:
+            given[name] = value.split(",")
+    return given
 
 
 def _bot_problem(name: str) -> str:
-    if is_name(name) or ("/" in name and name.isprintable()):
+    if name == ALL or is_name(name) or ("/" in name and name.isprintable()):
         return ""
     return not_allowed(name, f"a folder (with a /) or a name: {ALLOWED}")
 
@@ -185,14 +204,7 @@ def _clashes(games: Sequence[str], seats: int, given: Mapping[str, Options]) -> 
     """Yield what cannot be played together, of options that are each allowed."""
     for name in games:
         try:
-            _rules([name], seats, given)
+            game, preset = parse_game(name)
+            complete_options(GAMES[game], seats, {**preset, **given.get(game, {})})
         except ConfigError as error:
             yield Mistake((game_of(name),), str(error))
-
-
-def _rules(games: Sequence[str], seats: int, given: Mapping[str, Options]) -> dict[str, dict[str, Value]]:
-    rules = {}
-    for name in games:
-        game, preset = PRESETS.get(name, (name, {}))
-        rules[game] = complete_options(GAMES[game], seats, {**preset, **given.get(game, {})})
-    return rules
