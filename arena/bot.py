@@ -102,6 +102,7 @@ class Bot:
         self._unsent = b""
         self._is_writing = False
         self._has_ended = False
+        self._is_closed = False
         self._flood: BotError | None = None
         # One descriptor that is readable when anything of this bot wants attention: polled here, waited for by trio.
         self._ready = select.epoll()
@@ -109,24 +110,32 @@ class Bot:
         self._ready.register(process.pidfd, select.EPOLLIN)
 
     def close(self) -> None:
-        """Release what is not the process's own."""
+        """Release what is not the process's own, before the process's pipes are closed."""
+        self._is_closed = True
         trio.lowlevel.notify_closing(self._ready.fileno())
         self._ready.close()
 
     async def drain_stderr(self) -> None:
-        """Keep reading stderr, so that a talkative bot never blocks on it, until it ends or is closed."""
+        """Keep reading stderr, so that a talkative bot never blocks on it, until it ends or the bot is closed."""
         with contextlib.suppress(trio.ClosedResourceError):
-            while True:
+            while self.read_stderr():
                 await trio.lowlevel.wait_readable(self.process.stderr)
-                data = os.read(self.process.stderr, READ_BYTES)
-                if not data:
-                    return
-                self.stderr.add(data)
-                if self.stderr.total > STDERR_LIMIT_BYTES:
-                    text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
-                    self._flood = BotError(FaultKind.FLOOD, "stderr", text)
-                    self.process.kill()
-                    return
+
+    def read_stderr(self) -> bool:
+        """Read what is there of stderr; return False once there will be no more."""
+        if self._is_closed:  # its descriptor may by now be another bot's
+            return False
+        try:
+            data = os.read(self.process.stderr, READ_BYTES)
+        except BlockingIOError:
+            return True
+        self.stderr.add(data)
+        if self.stderr.total > STDERR_LIMIT_BYTES:
+            text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
+            self._flood = BotError(FaultKind.FLOOD, "stderr", text)
+            self.process.kill()
+            return False
+        return bool(data)
 
     def send(self, data: bytes) -> None:
         """Write as much as the pipe takes now; the rest goes out during the next ask."""
@@ -201,6 +210,7 @@ class Bot:
         with trio.move_on_after(_EXIT_GRACE_S):
             await trio.lowlevel.wait_readable(self.process.pidfd)
         self._judge_time()
+        self.read_stderr()
         self.error = self._flood or self._why_ended(self.process.exit_code())
 
     def _why_ended(self, code: int | None) -> BotError:

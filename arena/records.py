@@ -139,6 +139,15 @@ class DealRecord(msgspec.Struct, frozen=True):
     duration_us: int
 
 
+class Placing(msgspec.Struct, frozen=True):
+    """Who finished where in a deal; `seating` and `places` as in `DealRecord`."""
+
+    deck: int
+    leg: int
+    seating: tuple[int, ...]
+    places: tuple[int, ...]
+
+
 class Machine(msgspec.Struct, frozen=True):
     """Facts of the machine that a match was played on; two machines with equal facts are one to the store."""
 
@@ -213,13 +222,14 @@ class Standing(msgspec.Struct, frozen=True):
     Attributes:
         place: 1-based; entrants that no tie-break separates share it.
         points: sum of round scores, each in 0 ... 1.
-        tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`.
+        tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`; None where one does not apply.
+        rounds: complete rounds in which it sat at a table.
     """
 
     entrant: int
     place: int
     points: float
-    tiebreaks: tuple[float, ...]
+    tiebreaks: tuple[float | None, ...]
     rounds: int
     deals: int
     byes: int
@@ -250,14 +260,16 @@ class PoolKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Rating(msgspec.Struct, frozen=True):
-    """A bot's strength in a pool.
+    """A bot's strength in a pool, or overall.
 
     Attributes:
-        elo: the fit, mean 1500 over the pool.
-        error: half width of the 95 % interval against the pool's mean, in Elo; None below 10 clusters.
+        elo: the fit, mean 1500 over the pool or an anchor bot held at its value.
+        error: half width of the 95 % interval against the pool's mean or the anchor, in Elo; None below 10 clusters
+            and for a bound.
         deals: rated deals it played.
         wins: deals in which it was first alone or, in a single_loser game, was not the loser.
         bound: `>` or `<` where it beat or lost to everybody and the prior alone keeps the value finite.
+        partial: it lacks one of the games of an overall rating, so it is not ranked there.
     """
 
     bot: BotHash
@@ -266,3 +278,4 @@ class Rating(msgspec.Struct, frozen=True):
     deals: int
     wins: int
     bound: Literal["", ">", "<"] = ""
+    partial: bool = False

@@ -30,6 +30,7 @@ class Host(msgspec.Struct, frozen=True):
         now: seconds since the epoch, UTC.
         core: the core everything is pinned to, or -1.
         spin_s: how long waiting for an answer may block the loop.
+        clean_up: called after each leg, when no process of a bot may live any more.
     """
 
     open_process: OpenProcess
@@ -40,6 +41,7 @@ class Host(msgspec.Struct, frozen=True):
     core: int = -1
     memory_mib: int = 512
     spin_s: float = SPIN_S
+    clean_up: Callable[[], object] = lambda: None
 
 
 class Lag:
@@ -211,33 +213,32 @@ class Deal:
         """Ask all seats that are to act, at the same time; return what the clean ones answered."""
         clock = self.spec.clock
         errors: dict[Seat, BotError] = {}
-        asked: list[Seat] = []
+        asked: dict[Seat, tuple[Action, ...]] = {}
         for seat in state.actors:
             if (bot := self.live.get(seat)) is None:
                 continue
             bank_ms = self._bank_us[seat] // 1000
             limit_ms = min(clock.decision_ms, bank_ms)
+            legal = state.legal_actions(seat)
+            ask = bot.talk.ask(encode_observation(state.observation(seat)), legal, limit_ms, bank_ms)
             try:
                 bot.check_waiting()
             except BotError as error:
                 errors[seat] = error
                 continue
-            view = encode_observation(state.observation(seat))
-            ask = bot.talk.ask(view, state.legal_actions(seat), limit_ms, bank_ms)
             bot.begin(ask, limit_ms / 1000)
-            asked.append(seat)
+            asked[seat] = legal
         await settle([self.live[seat] for seat in asked], spin_s)
-        return await self._take(state, asked, errors)
+        return await self._take(asked, errors)
 
-    async def _take(self, state: State, asked: Sequence[Seat], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
+    async def _take(self, asked: Mapping[Seat, tuple[Action, ...]], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
         steps = {}
-        for seat in asked:
+        for seat, legal in asked.items():
             bot = self.live[seat]
             self._bank_us[seat] += self.spec.clock.increment_ms * 1000 - bot.elapsed_us
             if bot.error is not None:
                 errors[seat] = bot.error
             elif isinstance(bot.answer, Act):
-                legal = state.legal_actions(seat)
                 if bot.answer.action in legal:
                     steps[seat] = Step(seat, bot.answer.action, bot.elapsed_us, _cut(bot.answer.note))
                 else:
@@ -316,14 +317,13 @@ def _illegal(action: Action, legal: Sequence[Action]) -> BotError:
 
 async def play_deal(current: Deal, spin_s: float = SPIN_S) -> DealRecord:
     """Play one deal to its end, whatever its bots do."""
-    began = trio.current_time()
     spec, game = current.spec, current.game
     state, events = deal(game, spec.options, current.seats, spec.decks[current.deck])
     if current.is_decided():
-        return current.record(state, began)
+        return current.record(state, trio.current_time())
     await current.seat_bots()
+    began = yielded = trio.current_time()
     current.tell(events)
-    yielded = began
     while not current.is_over(state):
         answers = await current.ask(state, spin_s)
         if current.is_decided():
@@ -359,6 +359,7 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
                 faults += current.faults
                 for fault in current.faults:
                     strikes[seating[fault.seat]] += 1
+        host.clean_up()
     return MatchRecord(
         spec.id,
         tuple(deals),

@@ -115,6 +115,13 @@ class Option(msgspec.Struct, frozen=True):
             return True
         return type(value) is int and self.low <= value <= self.high
 
+    def parse(self, text: str) -> Value:
+        """Return the allowed value that is written so; the text itself if none is, which `allows` then refuses."""
+        for value in self.values:
+            if show_value(value) == text:
+                return value
+        return int(text) if text.isdecimal() else text
+
     def describe(self) -> str:
         """Return the allowed values in words, for messages and help."""
         words = [show_value(v) for v in self.values]
@@ -217,6 +224,14 @@ def rule_set_id(game: Game, options: Options) -> str:
     """Return e.g. `durak/1{chain=false,deck=36}`: the game, its version and every option, in alphabetical order."""
     inside = ",".join(f"{name}={show_value(options[name])}" for name in sorted(options))
     return f"{game.name}/{game.version}{{{inside}}}"
+
+
+def parse_rule_set_id(text: str) -> tuple[str, int, dict[str, str]]:
+    """Return the game's name, its version and the options as written, of a text made by `rule_set_id`."""
+    name, rest = text.split("/", 1)
+    version, inside = rest.rstrip("}").split("{", 1)
+    pairs = (pair.split("=", 1) for pair in inside.split(",") if pair)
+    return name, int(version), dict(pairs)
 
 
 def deal(game: Game, options: Options, seats: int, deck_key: bytes) -> tuple[State, tuple[Event, ...]]:

@@ -40,9 +40,10 @@ class TournamentConfig(BaseModel):
     """A tournament as it was asked for.
 
     Attributes:
+        name: None leaves it to the runner.
         games: names in `GAMES` or `PRESETS`; no two of the same game.
         seats: bots at a table.
-        options: per game the options that were given; `rules` has all of them.
+        options: per game the options that were given; `given` adds those of presets.
         bots: names and folders (with a `/`); () means every submitted bot.
         rounds: None leaves it to the format.
         decks: decks of a match, each played in every leg.
@@ -53,7 +54,7 @@ class TournamentConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(description=ALLOWED)
+    name: str | None = Field(default=None, description=ALLOWED)
     format: Literal["swiss", "round-robin"] = "swiss"
     games: tuple[str, ...] = Field(default_factory=lambda: tuple(sorted(GAMES)))
     seats: int = Field(default=2, strict=True, ge=2, le=11, validate_default=True)
@@ -66,9 +67,9 @@ class TournamentConfig(BaseModel):
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
     clock: ClockTable = Field(default=ClockTable(), description="a table of limits")
 
-    def rules(self) -> dict[str, dict[str, Value]]:
-        """Return every option with the value used, by the name of each game in `GAMES`."""
-        return _rules(self.games, self.seats, self.options)
+    def given(self) -> dict[str, dict[str, Value]]:
+        """Return the options that were given, by presets too, by the name of each game in `GAMES`."""
+        return {game_of(name): {**parse_game(name)[1], **self.options.get(game_of(name), {})} for name in self.games}
 
     @field_validator("name")
     @classmethod
@@ -136,25 +137,66 @@ def game_of(name: str) -> str:
     return PRESETS[name][0] if name in PRESETS else name
 
 
-def load_tournament(path: Path) -> TournamentConfig:
-    """Read a tournament.toml; folders of bots in it are relative to it.
+def load_tournament(path: Path, given: Mapping[str, object] | None = None) -> TournamentConfig:
+    """Read a tournament.toml; folders of bots in it are relative to it, and it is called like its file by default.
 
-    Raises:
-        ConfigError: tells all mistakes, each on a line, with its place.
-    """
-    config = validate(TournamentConfig, read_document(path))
-    bots = tuple(str(path.parent.absolute() / bot) if "/" in bot else bot for bot in config.bots)
-    return config.model_copy(update={"bots": bots})
-
-
-def tournament_from_options(**options: object) -> TournamentConfig:
-    """Return the tournament of options given on the command line, named like the keys of the file; None is not given.
+    Args:
+        given: options of the command line, named like the keys of the file, which they replace.
 
     Raises:
         ConfigError: tells all mistakes, each on a line.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    return validate(TournamentConfig, Document("command line", given, {}))
+    document = read_document(path)
+    values = dict(document.values)
+    if isinstance(bots := values.get("bots"), list):
+        values["bots"] = [_beside(path, bot) for bot in bots]
+    if is_name(path.stem):
+        values.setdefault("name", path.stem)
+    given = given or {}
+    lines = {place: line for place, line in document.lines.items() if place[0] not in given}
+    return validate(TournamentConfig, Document(document.source, {**values, **given}, lines))
+
+
+def tournament_from_options(given: Mapping[str, object]) -> TournamentConfig:
+    """Return the tournament of options of the command line, named like the keys of a file.
+
+    Raises:
+        ConfigError: tells all mistakes, each on a line.
+    """
+    return validate(TournamentConfig, Document("command line", dict(given), {}))
+
+
+def parse_game(name: str) -> tuple[str, dict[str, Value]]:
+    """Return the game in `GAMES` that a name stands for, and the options that a preset gives it.
+
+    Raises:
+        ConfigError: there is no such game.
+    """
+    if name not in GAMES and name not in PRESETS:
+        raise ConfigError(unknown("game", name, GAMES.keys() | PRESETS.keys()))
+    game, options = PRESETS.get(name, (name, {}))
+    return game, dict(options)
+
+
+def parse_settings(game: str, settings: Sequence[str]) -> dict[str, Value]:
+    """Return the rule options given as `option=value` texts; their values are checked where they are used.
+
+    Raises:
+        ConfigError: a text is not of that form, or there is no such option.
+    """
+    schema, parsed = GAMES[game].schema, {}
+    for setting in settings:
+        option, equals, text = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set wants option=value, not {setting!r}")
+        if option not in schema:
+            raise ConfigError(f"--set {setting}: {unknown(f'{game} option', option, schema)}")
+        parsed[option] = schema[option].parse(text)
+    return parsed
+
+
+def _beside(path: Path, bot: object) -> object:
+    return str(path.parent.absolute() / bot) + "/" if isinstance(bot, str) and "/" in bot else bot
 
 
 def _bot_problem(name: str) -> str:
@@ -185,14 +227,7 @@ def _clashes(games: Sequence[str], seats: int, given: Mapping[str, Options]) -> 
     """Yield what cannot be played together, of options that are each allowed."""
     for name in games:
         try:
-            _rules([name], seats, given)
+            game, preset = parse_game(name)
+            complete_options(GAMES[game], seats, {**preset, **given.get(game, {})})
         except ConfigError as error:
             yield Mistake((game_of(name),), str(error))
-
-
-def _rules(games: Sequence[str], seats: int, given: Mapping[str, Options]) -> dict[str, dict[str, Value]]:
-    rules = {}
-    for name in games:
-        game, preset = PRESETS.get(name, (name, {}))
-        rules[game] = complete_options(GAMES[game], seats, {**preset, **given.get(game, {})})
-    return rules

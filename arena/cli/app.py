@@ -1,0 +1,97 @@
+"""The command line's frame: the application, options that many commands share, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena import __version__
+from arena.errors import BotError, BusyError, ConfigError, InfraError
+from arena.sandbox import Level
+from arena.sandbox.orphans import supervise
+
+EXIT_NO = 1
+EXIT_USAGE = 2
+EXIT_BOT = 3
+EXIT_BUSY = 4
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="arena",
+    help="Run bot competitions at three card games.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Db = Annotated[
+    Path, typer.Option("--db", envvar="ARENA_DB", help="The database.", show_default="results/arena.db", dir_okay=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with a `schema` key instead of text.")]
+IsolationLevel = Annotated[
+    Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
+]
+Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
+
+_STARTS_BOTS = {"submit", "play", "run", "bench"}
+"""Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
+
+DEFAULT_DB = Path("results/arena.db")
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+) -> None:
+    """Run bot competitions at three card games."""
+    if show:
+        typer.echo(f"arena {__version__}")
+        raise typer.Exit
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def exit_code(error: BaseException) -> int | None:
+    """Return the exit code of an error that is explained by its text alone, or None for a bug of ours."""
+    match error:
+        case ConfigError():
+            return EXIT_USAGE
+        case BotError():
+            return EXIT_BOT
+        case BusyError():
+            return EXIT_BUSY
+        case InfraError():
+            return EXIT_NO
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED
+        case _:
+            return None
+
+
+def main() -> None:
+    """Run the command line of this process; the first error that has an exit code is printed as one message."""
+    try:
+        if _STARTS_BOTS.intersection(sys.argv[1:2]):
+            supervise()
+        app()
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        known = [leaf for leaf in _leaves(error) if exit_code(leaf) is not None]
+        if len(known) < len(list(_leaves(error))):
+            raise  # a bug: its traceback is what its mender needs
+        from arena.cli.output import say
+
+        say(f"error: {known[0]}" if str(known[0]) else "interrupted")
+        sys.exit(exit_code(known[0]))

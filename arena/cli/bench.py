@@ -1,0 +1,55 @@
+"""`arena bench`: how fast it is, as ratios inside one run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import trio
+import typer
+
+from arena.cli.app import EXIT_NO, IsolationLevel, Json, app
+from arena.cli.output import emit_json
+
+bench = typer.Typer(help="Measure speed as ratios inside one run.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(bench, name="bench")
+
+DECISION_LIMIT = 6.0
+"""A decision may cost this many blocking round trips."""
+
+
+@bench.command(epilog="Example: arena bench decision")
+def decision(
+    bot: Annotated[Path, typer.Option("--bot", help="An instant bot that plays durak.")] = Path("bots/c-first"),
+    rounds: Annotated[int, typer.Option("--rounds", help="How often both are measured in turn.", min=1)] = 15,
+    isolation: IsolationLevel = None,
+    as_json: Json = False,
+) -> None:
+    """Divide what a decision costs in a real durak match by the blocking round trip of the same bytes."""
+    from arena.bench.decision import measure
+    from arena.cli.site import admit, open_site
+    from arena.lane import LaneConfig
+    from arena.sandbox import require_level
+    from arena.store.database import open_writer
+
+    with tempfile.TemporaryDirectory(prefix="arena-bench-") as folder:
+        db = Path(folder, "arena.db")
+        site = open_site(db, require_level(isolation, trusted=True))
+        with open_writer(db) as opened:
+            player = trio.run(admit, opened, bot, site, time.time())
+        core = max(os.sched_getaffinity(0))
+        cost = measure(player.ref, LaneConfig(site.level.value, str(site.runtime), core), rounds)
+    if as_json:
+        emit_json("bench.decision/1", msgspec.structs.asdict(cost))
+    else:
+        typer.echo(
+            f"a decision costs {cost.ratio:.2f} blocking round trips ({cost.low:.2f} ... {cost.high:.2f} in "
+            f"{cost.rounds} rounds): {cost.arena_us:.1f} us against {cost.limit_us:.1f} us, "
+            f"{cost.decisions} decisions, isolation {site.level.value}; at most {DECISION_LIMIT:.0f} is wanted"
+        )
+    if cost.ratio > DECISION_LIMIT:
+        raise typer.Exit(EXIT_NO)

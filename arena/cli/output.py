@@ -1,0 +1,68 @@
+"""How commands speak: data on stdout, everything else on stderr, what bots wrote made harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+PLAIN_WIDTH = 160
+"""Columns of a table that does not go to a terminal."""
+
+
+def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
+    """Return a console that colours nothing by guessing."""
+    made = Console(file=file, stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made.width = max(made.width, PLAIN_WIDTH)
+    return made
+
+
+def harmless(text: str) -> str:
+    """Return what a bot or a file said without control characters, which could move the cursor or hide text."""
+    return _CONTROL.sub("·", text)
+
+
+def emit_json(schema: str, document: Mapping[str, object]) -> None:
+    """Print one document, its schema first."""
+    typer.echo(msgspec.json.encode({"schema": f"arena.{schema}", **document}).decode())
+
+
+def emit_lines(schema: str, rows: Iterable[Mapping[str, object]]) -> None:
+    """Print one valid document a line; each names the schema, so that a line can stand alone."""
+    for row in rows:
+        emit_json(schema, row)
+
+
+def say(text: str) -> None:
+    """Print a remark for a person on stderr."""
+    console(stderr=True).print(Text(harmless(text)), soft_wrap=True)
+
+
+def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Print a table; columns whose name starts with `<` are aligned to the left, the others are numbers."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        left = column.startswith("<")
+        table.add_column(
+            column.removeprefix("<"), justify="left" if left else "right", header_style="dim", no_wrap=True
+        )
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(harmless(str(cell))) for cell in row))
+    out = console()
+    if title:
+        out.print(Text(harmless(title), style="bold"))
+    out.print(table)
+
+
+def faults_cell(count: int) -> Text:
+    """Return a number of faults, red unless it is zero."""
+    return Text(str(count), style="bold red" if count else "")

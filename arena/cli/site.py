@@ -1,0 +1,106 @@
+"""Where a command's bots come from: folders and submitted names, made ready to run beside the database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlite_utils import Database
+
+from arena.build import bot_ref, build, manifest_of, prepare
+from arena.bundle import read_bundle
+from arena.config import BotManifest, parse_manifest
+from arena.errors import ConfigError
+from arena.executor import LocalLanes, open_lanes
+from arena.lane import LaneConfig
+from arena.records import BotRef
+from arena.sandbox import Level
+from arena.sandbox.environment import make_runtime
+from arena.store import bots
+from arena.store.database import writing
+
+
+class Site(NamedTuple):
+    """The folder around a database, and the isolation level of its bots.
+
+    Attributes:
+        bots: unpacked bundles and builds, by hash.
+        runtime: the interpreter that bots find.
+    """
+
+    bots: Path
+    runtime: Path
+    level: Level
+
+
+class Player(NamedTuple):
+    """A bot ready to run."""
+
+    manifest: BotManifest
+    ref: BotRef
+
+
+def open_site(db: Path, level: Level) -> Site:
+    """Return the site of a database, its interpreter made.
+
+    Raises:
+        ConfigError: the database's folder cannot be written.
+    """
+    folder = db.absolute().parent
+    try:
+        return Site(folder / "bots", make_runtime(folder / "runtime"), level)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written: {error.strerror}; name another with --db or ARENA_DB") from None
+
+
+@asynccontextmanager
+async def open_site_lanes(site: Site, jobs: int) -> AsyncIterator[LocalLanes]:
+    """Open lanes for the bots of a site."""
+    async with open_lanes(jobs, LaneConfig(site.level.value, str(site.runtime))) as lanes:
+        yield lanes
+
+
+def check_jobs(jobs: int | None, *, oversubscribe: bool) -> int:
+    """Return the number of lanes: as many as cores by default, and not more unless asked for twice.
+
+    Raises:
+        ConfigError: more lanes than cores.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if jobs is not None and jobs > cores and not oversubscribe:
+        raise ConfigError(
+            f"--jobs {jobs} is more than the {cores} cores here: bots would lose time to each other; "
+            "pass --oversubscribe if that does not matter"
+        )
+    return jobs or cores
+
+
+async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
+    """Bundle a bot's folder, build it if it wants to be, and keep it.
+
+    Raises:
+        ConfigError: the folder is not accepted, or its build fails.
+    """
+    bundle = read_bundle(folder)
+    manifest = manifest_of(bundle)
+    home = prepare(site.bots, bundle)
+    await build(site.level, home, site.runtime, manifest)
+    text = (bundle.find("bot.toml") or b"").decode()
+    size = sum(len(file.data) for file in bundle.files)
+    with writing(db):
+        bots.add_bot(db, bundle.hash, text, len(bundle.files), size, now)
+    return Player(manifest, bot_ref(site.bots, bundle.hash, manifest))
+
+
+async def recall(kept: bots.Submission, site: Site) -> Player:
+    """Return a submitted bot, built again where its build is missing.
+
+    Raises:
+        ConfigError: its files beside the database are missing or changed.
+    """
+    manifest = parse_manifest(kept.manifest.encode(), f"bot.toml of {kept.name}")
+    await build(site.level, site.bots / kept.hash, site.runtime, manifest)
+    return Player(manifest, bot_ref(site.bots, kept.hash, manifest))

@@ -1,0 +1,282 @@
+"""Commands that only read: leaderboard, standings, replay, trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+from sqlite_utils import Database
+
+from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
+from arena.errors import ConfigError
+from arena.games import GAMES
+from arena.records import BotHash, DealRecord, Fault, Rating
+from arena.rules import parse_rule_set_id, show_value
+from arena.store import bots, matches, ratings, tournaments
+from arena.store.database import open_reader
+from arena.store.matches import StoredMatch
+from arena.store.ratings import PoolRow
+
+Deal = Annotated[str, typer.Argument(help="A deal's name, MATCH-DECK-LEG, e.g. 17-3-0; `last` for the newest.")]
+
+
+@app.command(epilog="Example: arena leaderboard durak")
+def leaderboard(
+    game: Annotated[str, typer.Argument(help="One game; by default all of them and the overall table.")] = "",
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show how strong the bots are, for each pool of results and overall."""
+    with open_reader(db) as opened:
+        pools = [pool for pool in ratings.pools(opened) if game in ("", pool.key.game)]
+        if game and not pools:
+            raise ConfigError(f"no results are rated for game {game!r}; rated: {_games(ratings.pools(opened))}")
+        tables = [(pool, _rows(ratings.ratings(opened, pool.id), opened, [pool])) for pool in pools]
+        chosen = _largest(pools)
+        mean = [] if game else _rows(_overall(opened, chosen), opened, chosen)
+        practice = ratings.has_practice(opened)
+    if as_json:
+        documents = [{**_pool_document(pool), "bots": rows} for pool, rows in tables]
+        overall = {"pools": [_pool_document(pool) for pool in chosen], "bots": mean}
+        emit_json("leaderboard/1", {"practice": practice, "pools": documents, "overall": overall})
+        return
+    for pool, rows in tables:
+        _show(rows, " · ".join(_pool_words(pool)))
+    if not game and len(chosen) > 1:
+        _show(mean, "overall · mean over " + ", ".join(pool.key.game for pool in chosen))
+    if practice:
+        say("some results are practice: played from a short --seed, which can be guessed")
+
+
+def _games(pools: Sequence[PoolRow]) -> str:
+    return ", ".join(sorted({pool.key.game for pool in pools})) or "none yet"
+
+
+def _pool_words(pool: PoolRow) -> list[str]:
+    """Return what tells a pool from others; of its options only those that are not the defaults."""
+    name, version, texts = parse_rule_set_id(pool.key.rule_set)
+    game = GAMES[name]
+    usual = {option: show_value(found.default_for(pool.key.seats)) for option, found in game.schema.items()}
+    changed = [f"{option}={text}" for option, text in texts.items() if usual.get(option) != text]
+    old = [f"rules of version {version}"] if version != game.version else []
+    return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
+
+
+def _largest(pools: Iterable[PoolRow]) -> list[PoolRow]:
+    """Return the pool with the most rated deals of each game: the ones that the overall table is the mean of."""
+    best: dict[str, PoolRow] = {}
+    for pool in pools:
+        if pool.key.game not in best or pool.deals > best[pool.key.game].deals:
+            best[pool.key.game] = pool
+    return [best[game] for game in sorted(best)]
+
+
+def _overall(db: Database, pools: Sequence[PoolRow]) -> Sequence[Rating]:
+    from arena.rating.pool import overall  # numpy takes a tenth of a second, which other commands need not pay
+
+    return overall({pool.key.game: ratings.ratings(db, pool.id) for pool in pools})
+
+
+def _pool_document(pool: PoolRow) -> dict[str, object]:
+    return {**msgspec.structs.asdict(pool.key), "deals": pool.deals}
+
+
+def _rows(found: Sequence[Rating], db: Database, pools: Sequence[PoolRow]) -> list[dict[str, object]]:
+    names = bots.names_by_hash(db)
+    faults: dict[BotHash, int] = {}
+    for pool in pools:
+        for bot, count in ratings.fault_counts(db, pool.id).items():
+            faults[bot] = faults.get(bot, 0) + count
+    return [
+        {
+            "place": None if rating.partial else place,
+            "name": names.get(rating.bot, rating.bot[:12]),
+            "hash": rating.bot,
+            "elo": rating.elo,
+            "error": rating.error,
+            "bound": rating.bound,
+            "deals": rating.deals,
+            "wins": rating.wins,
+            "faults": faults.get(rating.bot, 0),
+        }
+        for place, rating in enumerate(found, 1)
+    ]
+
+
+def _show(rows: Sequence[Mapping[str, object]], title: str) -> None:
+    def cells(row: Mapping[str, object]) -> list[object]:
+        error = row["error"]
+        return [
+            row["place"] or "-",
+            row["name"],
+            f"{row['bound']}{row['elo']:.0f}",
+            "n/a" if error is None else f"{error:.0f}",
+            row["deals"],
+            row["wins"],
+            faults_cell(int(str(row["faults"]))),
+        ]
+
+    emit_table(("#", "<bot", "elo", "±", "deals", "wins", "faults"), map(cells, rows), title)
+    typer.echo()
+
+
+@app.command(epilog="Example: arena standings spring durak")
+def standings(
+    tournament: Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")],
+    game: Annotated[str, typer.Argument(help="One game; by default all of the tournament.")] = "",
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show a tournament's points and tie-breaks, from its complete rounds."""
+    from arena.tournament import final_standings, plan_of
+
+    with open_reader(db) as opened:
+        found = _tournament(opened, tournament)
+        games = list(plan_of(found).games)
+        if game and game not in games:
+            raise ConfigError(f"tournament {found.name} has no game {game!r}; it has {', '.join(games)}")
+        tables = {name: final_standings(opened, found, name) for name in games if game in ("", name)}
+        names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+    if as_json:
+        documents = {
+            name: [{"name": names[line.entrant], **msgspec.structs.asdict(line)} for line in lines]
+            for name, lines in tables.items()
+        }
+        emit_json("standings/1", {"tournament": found.name, "finished": bool(found.finished_at), "games": documents})
+        return
+    from arena.schedule.standings import TIEBREAKS
+
+    for name, lines in tables.items():
+        rows = [
+            (
+                line.place,
+                names[line.entrant],
+                f"{line.points:.3f}",
+                *("-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]),
+                line.rounds,
+                line.deals,
+                line.byes,
+            )
+            for line in lines
+        ]
+        emit_table(("#", "<bot", "points", *TIEBREAKS[:4], "rounds", "deals", "byes"), rows, f"{found.name} · {name}")
+        typer.echo()
+
+
+def _tournament(db: Database, name: str) -> tournaments.Tournament:
+    known = tournaments.tournaments(db)
+    found = (known[0] if known else None) if name == "last" else tournaments.find(db, name)
+    if found is None:
+        names = ", ".join(one.name for one in known) or "none yet"
+        raise ConfigError(f"there is no tournament {name!r}; there are: {names}")
+    return found
+
+
+def find_deal(db: Database, name: str) -> tuple[StoredMatch, DealRecord, list[Fault]]:
+    """Return a stored deal by its name, with its match and its faults.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    key = matches.last_deal(db) if name == "last" else _deal_key(name)
+    match = matches.match(db, key[0]) if key else None
+    deal = matches.deal(db, *key) if key else None
+    if key is None or match is None or deal is None:
+        raise ConfigError(f"there is no deal {name!r}; a deal's name is MATCH-DECK-LEG, e.g. 1-0-0, or `last`")
+    faults = [found.fault for found in matches.faults(db, number=key[0])]
+    return match, deal, [fault for fault in faults if (fault.deck, fault.leg) == key[1:]]
+
+
+def _deal_key(name: str) -> tuple[int, int, int] | None:
+    parts = name.split("-")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        return None
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+@app.command(epilog="Example: arena replay 17-3-0")
+def replay(deal: Deal, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Execute a stored deal again and show each step of it."""
+    from arena.explain import moments
+
+    with open_reader(db) as opened:
+        match, record, faults = find_deal(opened, deal)
+    seats = {seat: match.names[place] for seat, place in enumerate(record.seating)}
+    told = moments(match, record)
+    if as_json:
+        emit_lines("replay/1", (_moment_document(moment, seats) for moment in told))
+        return
+    typer.echo(f"{deal} · {match.rule_set}")
+    typer.echo("   ".join(f"seat {seat} {harmless(name)}" for seat, name in seats.items()))
+    for moment in told:
+        if moment.step is not None:
+            took = "house" if moment.step.elapsed_us < 0 else f"{moment.step.elapsed_us / 1000:.1f} ms"
+            note = f"  «{harmless(moment.step.note)}»" if moment.step.note else ""
+            typer.echo(f"{moment.number:4}  seat {moment.step.seat}  {moment.step.action:<16} {took:>9}{note}")
+        for event in moment.events:
+            typer.echo(f"        {event.kind} {_words(event.data)}")
+    for fault in faults:
+        typer.echo(
+            f"fault at step {fault.step}, seat {fault.seat}: {fault.kind}/{fault.detail}: {harmless(fault.text)}"
+        )
+    typer.echo(f"places {_words(dict(enumerate(record.places)))}: {record.reason}")
+
+
+def _words(data: Mapping[str, object] | Mapping[int, object]) -> str:
+    return " ".join(f"{key}={_word(value)}" for key, value in data.items())
+
+
+def _word(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + " ".join(_word(inner) for inner in value) + "]"
+    return str(value)
+
+
+def _moment_document(moment: object, seats: Mapping[int, str]) -> dict[str, object]:
+    from arena.explain import Moment
+
+    assert isinstance(moment, Moment)
+    step = moment.step
+    return {
+        "number": moment.number,
+        "seat": step.seat if step else None,
+        "name": seats[step.seat] if step else None,
+        "action": step.action if step else None,
+        "elapsed_us": step.elapsed_us if step else None,
+        "events": [event.message() for event in moment.events],
+        "observation": moment.state.observation(None),
+    }
+
+
+@app.command(epilog="Example: arena trace 17-3-0 --seat 1")
+def trace(
+    deal: Deal,
+    seat: Annotated[int, typer.Option("--seat", help="Whose dialogue, 0-based.", min=0)] = 0,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show the dialogue between the referee and a bot as text: every message of a deal in both directions."""
+    from arena.explain import dialogue
+    from arena.tournament import plan_of
+
+    with open_reader(db) as opened:
+        match, record, faults = find_deal(opened, deal)
+        clock = plan_of(tournaments.get(opened, match.tournament)).clock
+    if seat >= len(record.seating):
+        raise ConfigError(f"deal {deal} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
+    lines, is_genuine = dialogue(match, record, seat, faults, clock)
+    if as_json:
+        emit_lines("trace/1", (msgspec.structs.asdict(line) for line in lines))
+    else:
+        arrows = {"referee": "->", "bot": "<-", "fault": "!!"}
+        for line in lines:
+            took = "" if line.elapsed_us is None else f"   # {line.elapsed_us / 1000:.1f} ms"
+            typer.echo(f"{line.step:4} {arrows[line.sender]} {harmless(json.dumps(line.message))}{took}")
+    if not is_genuine:
+        raise ConfigError(
+            f"the messages of deal {deal} do not digest to what was stored: the record or the rules changed"
+        )

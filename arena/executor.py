@@ -1,0 +1,168 @@
+"""Where matches are played: the contract, and the pool of lanes on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from typing import IO, Protocol
+
+import msgspec
+import trio
+
+from arena.errors import InfraError
+from arena.lane import LaneConfig, Played, Reply, Voided
+from arena.records import MatchRecord, MatchSpec
+from arena.wire import frame
+
+_LENGTH = struct.Struct(">I")
+_GOODBYE_S = 5.0
+_STDERR_BYTES = 2000
+
+
+class Executor(Protocol):
+    """Plays matches somewhere; plays at least once, so that recording must be idempotent by match id."""
+
+    @property
+    def lanes(self) -> int:
+        """How many matches it plays at the same time."""
+        ...
+
+    async def play(self, spec: MatchSpec) -> MatchRecord:
+        """Play a match; waits while all lanes are busy.
+
+        Raises:
+            InfraError: the match is void.
+        """
+        ...
+
+
+class _Lane:
+    """One worker process, seen from the coordinator."""
+
+    def __init__(self, config: LaneConfig) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the lane
+        # Forked by this thread, not by trio's: the parent-death signal follows the forking thread. A session of its
+        # own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "arena.lane"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            start_new_session=True,
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._to = trio.lowlevel.FdStream(os.dup(self._popen.stdin.fileno()))
+        self._from = trio.lowlevel.FdStream(os.dup(self._popen.stdout.fileno()))
+        self._popen.stdin.close()
+        self._popen.stdout.close()
+        self._buffer = bytearray()
+        self._config: bytes | None = frame(msgspec.msgpack.encode(config))
+
+    async def play(self, spec: MatchSpec) -> Reply:
+        data = frame(msgspec.msgpack.encode(spec))
+        try:
+            await self._to.send_all((self._config or b"") + data)
+            self._config = None
+            reply: Reply = msgspec.msgpack.decode(await self._receive(), type=Reply)
+        except trio.BrokenResourceError:
+            raise InfraError(await self._epitaph()) from None
+        return reply
+
+    async def _receive(self) -> bytes:
+        while True:
+            if len(self._buffer) >= _LENGTH.size:
+                end = _LENGTH.size + _LENGTH.unpack_from(self._buffer)[0]
+                if len(self._buffer) >= end:
+                    body = bytes(self._buffer[_LENGTH.size : end])
+                    del self._buffer[:end]
+                    return body
+            data = await self._from.receive_some(1 << 20)
+            if not data:
+                raise InfraError(await self._epitaph())
+            self._buffer += data
+
+    async def _epitaph(self) -> str:
+        """Return how the lane ended, with the last it said."""
+        await self._wait()
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
+        said = self._stderr.read().decode(errors="replace").strip()
+        return f"a lane ended with {self._popen.returncode}" + (f": {said}" if said else "")
+
+    async def _wait(self) -> None:
+        pidfd = os.pidfd_open(self._popen.pid)
+        try:
+            with trio.move_on_after(_GOODBYE_S):
+                await trio.lowlevel.wait_readable(pidfd)
+        finally:
+            os.close(pidfd)
+        if self._popen.poll() is None:
+            self._popen.kill()
+        self._popen.wait()
+
+    async def close(self) -> None:
+        """End the lane: at once if it plays, since it then has something to kill first."""
+        with trio.CancelScope(shield=True):
+            await self._to.aclose()
+            if self._popen.returncode is None:
+                await self._wait()
+            await self._from.aclose()
+            self._stderr.close()
+
+
+class LocalLanes:
+    """The pool of lanes of this machine; a lane that dies or is cancelled in a match is replaced."""
+
+    def __init__(self, configs: Sequence[LaneConfig]) -> None:
+        self.lanes = len(configs)
+        self._put, self._idle = trio.open_memory_channel[LaneConfig](len(configs))
+        self._running: dict[LaneConfig, _Lane] = {}
+        for config in configs:
+            self._put.send_nowait(config)
+
+    async def play(self, spec: MatchSpec) -> MatchRecord:
+        """Play a match on the next idle lane; see `Executor.play`."""
+        config = await self._idle.receive()
+        try:
+            lane = self._running.get(config)
+            if lane is None:
+                lane = self._running[config] = _Lane(config)
+            try:
+                reply = await lane.play(spec)
+            except BaseException:
+                del self._running[config]
+                await lane.close()
+                raise
+        finally:
+            self._put.send_nowait(config)
+        match reply:
+            case Played(record):
+                return record
+            case Voided(_, reason):
+                raise InfraError(reason)
+
+    async def close(self) -> None:
+        """End all lanes."""
+        while self._running:
+            _, lane = self._running.popitem()
+            await lane.close()
+
+
+@contextlib.asynccontextmanager
+async def open_lanes(jobs: int, config: LaneConfig) -> AsyncIterator[LocalLanes]:
+    """Open a pool of `jobs` lanes, each pinned to a core of its own while there are enough."""
+    cores = sorted(os.sched_getaffinity(0))
+    configs = [
+        msgspec.structs.replace(config, core=cores[number % len(cores)], parent=os.getpid(), number=number)
+        for number in range(jobs)
+    ]
+    pool = LocalLanes(configs)
+    try:
+        yield pool
+    finally:
+        await pool.close()

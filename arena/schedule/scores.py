@@ -1,0 +1,130 @@
+"""From deals to scores: what a match says about its table, and each entrant's sheet of rounds.
+
+All arithmetic is exact. A duel is one entrant against another in one deal: 2 half points for the better place, 1 each
+for the same place. (Ties count here even in a single_loser game; only ratings drop them.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from arena.records import DealRecord, Placing, Round, TableScore
+from arena.schedule.meetings import Table
+
+HALF = Fraction(1, 2)
+
+
+class Line(NamedTuple):
+    """What one complete round was for an entrant.
+
+    Attributes:
+        opponents: the others at its table; () if it did not play.
+        shares: by opponent, its share of their duels, 0 ... 1.
+        score: the round score: the mean of `shares`, the bye score, or 0 for an absence.
+        bye: it was paired with nobody.
+    """
+
+    opponents: tuple[int, ...]
+    shares: tuple[Fraction, ...]
+    score: Fraction
+    deals: int = 0
+    sets_won: int = 0
+    bye: bool = False
+
+
+class Sheet(NamedTuple):
+    """An entrant's lines, one for each complete round, in the order of the rounds."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def points(self) -> Fraction:
+        """The sum of the round scores."""
+        return sum((line.score for line in self.lines), Fraction())
+
+    @property
+    def byes(self) -> int:
+        """The number of byes."""
+        return sum(line.bye for line in self.lines)
+
+
+def table_score(number: int, table: Table, deals: Sequence[DealRecord] | Sequence[Placing]) -> TableScore:
+    """Return what a match says about its table.
+
+    Args:
+        number: the round, 1-based.
+        table: the entrants, in the order that the deals' seatings index.
+        deals: all deals of the match, in any order; forfeited ones too.
+
+    Raises:
+        ValueError: there is no deal, or a deal set lacks a leg that another one has.
+    """
+    legs: dict[int, list[int]] = {}
+    for deal in deals:
+        legs.setdefault(deal.deck, []).append(deal.leg)
+    if len({tuple(sorted(played)) for played in legs.values()}) != 1:
+        raise ValueError(f"round {number}, table {table}: incomplete deal sets, legs by deck {legs}")
+    seats = len(table)
+    duels = np.zeros((seats, seats), dtype=np.int64)
+    by_deck = {deck: np.zeros(seats, dtype=np.int64) for deck in legs}
+    for deal in deals:
+        places = np.empty(seats, dtype=np.int64)
+        places[list(deal.seating)] = deal.places
+        won = 1 + np.sign(places[None, :] - places[:, None])
+        np.fill_diagonal(won, 0)
+        duels += won
+        by_deck[deal.deck] += won.sum(axis=1)
+    sets_won = [sum(_is_alone_first(totals, i) for totals in by_deck.values()) for i in range(seats)]
+    return TableScore(number, table, tuple(map(tuple, duels.tolist())), len(deals), tuple(sets_won))
+
+
+def _is_alone_first(totals: np.ndarray[tuple[int, ...], np.dtype[np.int64]], index: int) -> bool:
+    return bool((totals < totals[index]).sum() == len(totals) - 1)
+
+
+def completed(history: Iterable[Round], scores: Iterable[TableScore]) -> tuple[Round, ...]:
+    """Return the rounds of which every table has its score, by number."""
+    scored = {_name(score.round, score.table) for score in scores}
+    rounds = sorted(history, key=lambda round_: round_.number)
+    return tuple(r for r in rounds if all(_name(r.number, table) in scored for table in r.tables))
+
+
+def sheets(
+    entrants: Iterable[int], history: Iterable[Round], scores: Sequence[TableScore], bye_score: Fraction = HALF
+) -> dict[int, Sheet]:
+    """Return the sheet of every entrant and of everybody else who played, in ascending order.
+
+    Rounds that are not complete, and scores outside the complete rounds, count nowhere.
+    """
+    rounds = completed(history, scores)
+    named = {_name(score.round, score.table): score for score in scores}
+    absent = Line((), (), Fraction())
+    bye = Line((), (), bye_score, bye=True)
+    everybody = {*entrants}.union(*(seen for r in rounds for seen in (*r.tables, r.byes)))
+    lines: dict[int, list[Line]] = {entrant: [] for entrant in sorted(everybody)}
+    for round_ in rounds:
+        sat = dict.fromkeys(round_.byes, bye)
+        for table in round_.tables:
+            sat |= _table_lines(named[_name(round_.number, table)])
+        for entrant, own in lines.items():
+            own.append(sat.get(entrant, absent))
+    return {entrant: Sheet(tuple(own)) for entrant, own in lines.items()}
+
+
+def _name(number: int, table: Table) -> tuple[int, Table]:
+    return number, tuple(sorted(table))
+
+
+def _table_lines(score: TableScore) -> dict[int, Line]:
+    lines = {}
+    for i, entrant in enumerate(score.table):
+        others = [j for j in range(len(score.table)) if j != i]
+        shares = tuple(Fraction(score.duels[i][j], 2 * score.deals) for j in others)
+        mean = sum(shares, Fraction()) / len(shares)
+        won = score.sets_won[i] if score.sets_won else 0
+        lines[entrant] = Line(tuple(score.table[j] for j in others), shares, mean, score.deals, won)
+    return lines

@@ -1,0 +1,109 @@
+"""Bots and the names they were submitted under."""
+
+from __future__ import annotations
+
+import msgspec
+from sqlite_utils import Database
+
+from arena.errors import ConfigError
+from arena.records import BotHash
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A bot under a name; a changed folder under the same name is the next version.
+
+    Attributes:
+        manifest: the text of its bot.toml.
+        submitted_at: seconds since the epoch, UTC.
+        retired_at: when it was taken out of `all`, or None.
+    """
+
+    name: str
+    version: int
+    hash: BotHash
+    author: str
+    manifest: str
+    submitted_at: float
+    retired_at: float | None
+
+
+_SUBMISSIONS = """
+SELECT name, version, s.hash AS hash, author, manifest, submitted_at, retired_at
+FROM submission s JOIN bot b ON b.hash = s.hash
+"""
+
+
+def add_bot(db: Database, bot: BotHash, manifest: str, files: int, size: int, now: float) -> None:
+    """Keep a bot; nothing happens if it is there."""
+    db.execute(
+        "INSERT INTO bot (hash, manifest, files, bytes, added_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (bot, manifest, files, size, now),
+    )
+
+
+def submit(db: Database, name: str, bot: BotHash, author: str, now: float, *, force: bool = False) -> Submission:
+    """Give a kept bot a name, as its next version; the same bot again only un-retires it.
+
+    Raises:
+        ConfigError: the name is another author's, and `force` is not given.
+    """
+    last = latest(db, name)
+    if last is not None and last.author != author and not force:
+        raise ConfigError(
+            f"{name} was submitted by {last.author or 'nobody'}, not {author or 'nobody'}; --force takes it over"
+        )
+    if last is not None and last.hash == bot and last.author == author:
+        db.execute("UPDATE submission SET retired_at = NULL WHERE name = ? AND version = ?", (name, last.version))
+    else:
+        version = 1 if last is None else last.version + 1
+        db.execute(
+            "INSERT INTO submission (name, version, hash, author, submitted_at) VALUES (?, ?, ?, ?, ?)",
+            (name, version, bot, author, now),
+        )
+    kept = latest(db, name)
+    assert kept is not None
+    return kept
+
+
+def latest(db: Database, name: str) -> Submission | None:
+    """Return the newest version under a name, retired or not."""
+    found = _select(db, "WHERE name = ? ORDER BY version DESC LIMIT 1", (name,))
+    return found[0] if found else None
+
+
+def submissions(db: Database, *, retired: bool = False) -> list[Submission]:
+    """Return the newest version of each name, by name."""
+    where = "WHERE version = (SELECT max(version) FROM submission o WHERE o.name = s.name)"
+    if not retired:
+        where += " AND retired_at IS NULL"
+    return _select(db, where + " ORDER BY name")
+
+
+def retire(db: Database, name: str, now: float) -> None:
+    """Take a name out of `all`; its results stay.
+
+    Raises:
+        ConfigError: there is no such name.
+    """
+    last = latest(db, name)
+    if last is None:
+        raise ConfigError(f"no bot is called {name!r}; `arena bots` lists them")
+    db.execute("UPDATE submission SET retired_at = ? WHERE name = ? AND retired_at IS NULL", (now, name))
+
+
+def names_by_hash(db: Database) -> dict[BotHash, str]:
+    """Return a name to show for every bot: the newest it was submitted under, else the one it played under."""
+    names = {}
+    for bot, name in db.execute("SELECT hash, name FROM entrant ORDER BY tournament"):
+        names[BotHash(bot)] = name
+    query = (
+        "SELECT hash, name, version, version = (SELECT max(version) FROM submission o WHERE o.name = s.name) "
+        "FROM submission s ORDER BY version"
+    )
+    for bot, name, version, is_newest in db.execute(query):
+        names[BotHash(bot)] = name if is_newest else f"{name}@{version}"
+    return names
+
+
+def _select(db: Database, where: str, parameters: tuple[object, ...] = ()) -> list[Submission]:
+    return [msgspec.convert(row, Submission) for row in db.query(_SUBMISSIONS + where, parameters)]

@@ -1,0 +1,208 @@
+"""Matches, their deals and faults."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+from sqlite_utils import Database
+
+from arena.records import BotHash, DealRecord, Fault, MatchRecord, Placing, RatedDeal
+
+KEY_BYTES = 32
+
+
+class StoredMatch(msgspec.Struct, frozen=True):
+    """A match as stored, scheduled or played.
+
+    Attributes:
+        entrants: by place at the table, the entrants' numbers.
+        names: by place.
+        hashes: by place.
+        decks: the keys of its decks.
+        legs: who sits where.
+    """
+
+    id: int
+    tournament: int
+    game: str
+    round: int
+    rule_set: str
+    state: str
+    entrants: tuple[int, ...]
+    names: tuple[str, ...]
+    hashes: tuple[BotHash, ...]
+    decks: tuple[bytes, ...]
+    legs: tuple[tuple[int, ...], ...]
+    isolation: str | None
+
+
+class StoredFault(msgspec.Struct, frozen=True):
+    """A fault with the names a reader needs."""
+
+    match: int
+    name: str
+    fault: Fault
+
+
+def match(db: Database, number: int) -> StoredMatch | None:
+    """Return a match, or None."""
+    query = (
+        "SELECT m.id, m.tournament, m.game, m.round, p.rule_set, m.state, m.decks, m.legs, m.isolation "
+        "FROM match m JOIN pool p ON p.id = m.pool WHERE m.id = ?"
+    )
+    for row in db.query(query, (number,)):
+        seats = list(
+            db.execute(
+                "SELECT p.entrant, e.name, e.hash FROM place p JOIN entrant e "
+                "ON e.tournament = p.tournament AND e.number = p.entrant WHERE p.match = ? ORDER BY p.place",
+                (number,),
+            )
+        )
+        entrants, names, hashes = zip(*seats, strict=True)
+        decks = row.pop("decks")
+        keys = tuple(decks[start : start + KEY_BYTES] for start in range(0, len(decks), KEY_BYTES))
+        legs = msgspec.json.decode(row.pop("legs"), type=tuple[tuple[int, ...], ...])
+        return StoredMatch(**row, entrants=entrants, names=names, hashes=hashes, decks=keys, legs=legs)
+    return None
+
+
+def unplayed(db: Database, tournament: int, game: str, round_number: int) -> list[int]:
+    """Return the ids of the matches of a round that are still to be played."""
+    query = "SELECT id FROM match WHERE tournament = ? AND game = ? AND round = ? AND state = 'scheduled' ORDER BY id"
+    return [number for (number,) in db.execute(query, (tournament, game, round_number))]
+
+
+def count_played(db: Database, tournament: int) -> int:
+    """Return the number of played matches of a tournament."""
+    query = "SELECT count(*) FROM match WHERE tournament = ? AND state = 'played'"
+    return int(db.execute(query, (tournament,)).fetchone()[0])
+
+
+def record(db: Database, played: MatchRecord) -> bool:
+    """Store a played match with its deals and faults; return False, changing nothing, if it was stored before."""
+    facts = msgspec.json.encode(played.machine).decode()
+    db.execute("INSERT INTO machine (facts) VALUES (?) ON CONFLICT DO NOTHING", (facts,))
+    changed = db.execute(
+        "UPDATE match SET state = 'played', isolation = ?, engine = ?, protocol = ?, core = ?, started_at = ?, "
+        "duration_us = ?, machine = (SELECT id FROM machine WHERE facts = ?) WHERE id = ? AND state = 'scheduled'",
+        (
+            played.isolation,
+            played.engine,
+            played.protocol,
+            played.core,
+            played.started_at,
+            played.duration_us,
+            facts,
+            played.id,
+        ),
+    )
+    if changed.rowcount == 0:
+        return False
+    for deal in played.deals:
+        packed = zlib.compress(msgspec.msgpack.encode(deal))
+        db.execute(
+            "INSERT INTO deal VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                played.id,
+                deal.deck,
+                deal.leg,
+                bytes(deal.seating),
+                bytes(deal.places),
+                int(deal.rated),
+                deal.reason,
+                packed,
+            ),
+        )
+    entrants = [
+        entrant for (entrant,) in db.execute("SELECT entrant FROM place WHERE match = ? ORDER BY place", (played.id,))
+    ]
+    seatings = {(deal.deck, deal.leg): deal.seating for deal in played.deals}
+    for fault in played.faults:
+        row = msgspec.structs.asdict(fault)
+        row["match"] = played.id
+        row["entrant"] = entrants[seatings[fault.deck, fault.leg][fault.seat]]
+        db.execute(
+            "INSERT INTO fault (match, deck, leg, seat, entrant, step, kind, detail, text, evidence, stderr) VALUES "
+            "(:match, :deck, :leg, :seat, :entrant, :step, :kind, :detail, :text, :evidence, :stderr)",
+            row,
+        )
+    return True
+
+
+def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
+    """Return a stored deal, or None."""
+    query = "SELECT record FROM deal WHERE match = ? AND deck = ? AND leg = ?"
+    for (packed,) in db.execute(query, (number, deck, leg)):
+        return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
+    return None
+
+
+def last_deal(db: Database) -> tuple[int, int, int] | None:
+    """Return match, deck and leg of the deal stored last."""
+    query = (
+        "SELECT d.match, d.deck, d.leg FROM match m JOIN deal d ON d.match = m.id WHERE m.state = 'played' "
+        "ORDER BY m.started_at DESC, d.leg DESC, d.deck DESC LIMIT 1"
+    )
+    for number, deck, leg in db.execute(query):
+        return int(number), int(deck), int(leg)
+    return None
+
+
+def deals(db: Database, number: int) -> list[Placing]:
+    """Return who finished where in each deal of a match, in order of deck and leg."""
+    query = "SELECT deck, leg, seating, places FROM deal WHERE match = ? ORDER BY deck, leg"
+    return [
+        Placing(deck, leg, tuple(seating), tuple(places)) for deck, leg, seating, places in db.execute(query, (number,))
+    ]
+
+
+def tables(db: Database, tournament: int, game: str, round_number: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the id and the table of each match of a round, in order."""
+    query = (
+        "SELECT m.id, p.entrant FROM match m JOIN place p ON p.match = m.id "
+        "WHERE m.tournament = ? AND m.game = ? AND m.round = ? ORDER BY m.id, p.place"
+    )
+    found: dict[int, list[int]] = {}
+    for number, entrant in db.execute(query, (tournament, game, round_number)):
+        found.setdefault(number, []).append(entrant)
+    return [(number, tuple(table)) for number, table in found.items()]
+
+
+def faults(db: Database, *, number: int | None = None, tournament: int | None = None) -> list[StoredFault]:
+    """Return faults in the order in which they were stored, of one match or tournament or of all."""
+    query = (
+        "SELECT f.*, e.name AS name FROM fault f JOIN match m ON m.id = f.match "
+        "JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant "
+        "WHERE (:match IS NULL OR f.match = :match) AND (:tournament IS NULL OR m.tournament = :tournament) "
+        "ORDER BY f.id"
+    )
+    return [
+        StoredFault(row["match"], row["name"], msgspec.convert(row, Fault))
+        for row in db.query(query, {"match": number, "tournament": tournament})
+    ]
+
+
+def rated_deals(db: Database, pool: int) -> Iterator[RatedDeal]:
+    """Stream the deals of a pool that may be rated: those of complete rounds of tournaments."""
+    query = (
+        "SELECT m.id, substr(m.decks, d.deck * 32 + 1, 32), d.seating, d.places FROM match m "
+        "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
+        "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
+        "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = ? AND m.state = 'played' ORDER BY m.id"
+    )
+    current = -1
+    hashes: tuple[BotHash, ...] = ()
+    for number, key, seating, places in db.execute(query, (pool,)):
+        if number != current:
+            current, hashes = number, _hashes(db, number)
+        yield RatedDeal(key.hex(), tuple(hashes[place] for place in seating), tuple(places))
+
+
+def _hashes(db: Database, number: int) -> tuple[BotHash, ...]:
+    query = (
+        "SELECT e.hash FROM place p JOIN entrant e ON e.tournament = p.tournament AND e.number = p.entrant "
+        "WHERE p.match = ? ORDER BY p.place"
+    )
+    return tuple(BotHash(bot) for (bot,) in db.execute(query, (number,)))

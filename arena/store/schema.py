@@ -1,0 +1,163 @@
+"""The shape of the database, as migrations that are applied once and in order.
+
+Times are seconds since the epoch in UTC. `match.decks` is the concatenation of 32-byte deck keys; `deal.seating` and
+`deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack compressed with zlib.
+"""
+
+from __future__ import annotations
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+migrations = Migrations("arena")
+
+_FIRST = """
+CREATE TABLE bot (
+    hash TEXT PRIMARY KEY,
+    manifest TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    added_at REAL NOT NULL
+) STRICT;
+CREATE TABLE submission (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    hash TEXT NOT NULL REFERENCES bot(hash),
+    author TEXT NOT NULL,
+    submitted_at REAL NOT NULL,
+    retired_at REAL,
+    UNIQUE (name, version)
+) STRICT;
+CREATE INDEX submission_hash ON submission(hash);
+CREATE TABLE tournament (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL CHECK (kind IN ('tournament', 'play')),
+    spec TEXT NOT NULL,
+    practice INTEGER NOT NULL,
+    isolation TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    protocol INTEGER NOT NULL,
+    commitment BLOB NOT NULL,
+    salt BLOB NOT NULL,
+    master BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    finished_at REAL
+) STRICT;
+CREATE TABLE entrant (
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL REFERENCES bot(hash),
+    games TEXT NOT NULL,
+    PRIMARY KEY (tournament, number)
+) STRICT;
+CREATE INDEX entrant_hash ON entrant(hash);
+CREATE TABLE pool (
+    id INTEGER PRIMARY KEY,
+    game TEXT NOT NULL,
+    rule_set TEXT NOT NULL,
+    seats INTEGER NOT NULL,
+    isolation TEXT NOT NULL,
+    outcome_type TEXT NOT NULL,
+    UNIQUE (game, rule_set, seats, isolation)
+) STRICT;
+CREATE TABLE round (
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    game TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    byes TEXT NOT NULL,
+    complete INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tournament, game, number)
+) STRICT;
+CREATE TABLE machine (
+    id INTEGER PRIMARY KEY,
+    facts TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE match (
+    id INTEGER PRIMARY KEY,
+    tournament INTEGER NOT NULL,
+    game TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    pool INTEGER NOT NULL REFERENCES pool(id),
+    decks BLOB NOT NULL,
+    legs TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'scheduled' CHECK (state IN ('scheduled', 'played', 'void')),
+    reason TEXT NOT NULL DEFAULT '',
+    isolation TEXT,
+    engine TEXT,
+    protocol INTEGER,
+    machine INTEGER REFERENCES machine(id),
+    core INTEGER,
+    started_at REAL,
+    duration_us INTEGER,
+    FOREIGN KEY (tournament, game, round) REFERENCES round(tournament, game, number)
+) STRICT;
+CREATE INDEX match_round ON match(tournament, game, round);
+CREATE INDEX match_pool ON match(pool, state);
+CREATE TABLE place (
+    match INTEGER NOT NULL REFERENCES match(id),
+    place INTEGER NOT NULL,
+    tournament INTEGER NOT NULL,
+    entrant INTEGER NOT NULL,
+    PRIMARY KEY (match, place),
+    FOREIGN KEY (tournament, entrant) REFERENCES entrant(tournament, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX place_entrant ON place(tournament, entrant);
+CREATE TABLE deal (
+    match INTEGER NOT NULL REFERENCES match(id),
+    deck INTEGER NOT NULL,
+    leg INTEGER NOT NULL,
+    seating BLOB NOT NULL,
+    places BLOB NOT NULL,
+    rated INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    record BLOB NOT NULL,
+    PRIMARY KEY (match, deck, leg)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE fault (
+    id INTEGER PRIMARY KEY,
+    match INTEGER NOT NULL,
+    deck INTEGER NOT NULL,
+    leg INTEGER NOT NULL,
+    seat INTEGER NOT NULL,
+    entrant INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    text TEXT NOT NULL,
+    evidence BLOB NOT NULL,
+    stderr BLOB NOT NULL,
+    FOREIGN KEY (match, deck, leg) REFERENCES deal(match, deck, leg)
+) STRICT;
+CREATE INDEX fault_match ON fault(match);
+CREATE TABLE rating (
+    pool INTEGER NOT NULL REFERENCES pool(id),
+    hash TEXT NOT NULL REFERENCES bot(hash),
+    elo REAL NOT NULL,
+    error REAL,
+    deals INTEGER NOT NULL,
+    wins INTEGER NOT NULL,
+    bound TEXT NOT NULL,
+    PRIMARY KEY (pool, hash)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE history (
+    pool INTEGER NOT NULL REFERENCES pool(id),
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    round INTEGER NOT NULL,
+    hash TEXT NOT NULL REFERENCES bot(hash),
+    elo REAL NOT NULL,
+    error REAL,
+    deals INTEGER NOT NULL,
+    PRIMARY KEY (pool, tournament, round, hash)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+@migrations()
+def first(db: sqlite_utils.Database) -> None:
+    """Create all tables."""
+    for statement in _FIRST.split(";"):
+        if statement.strip():
+            db.execute(statement)
