@@ -16,7 +16,9 @@ from arena.config import (
     is_name,
     load_manifest,
     load_tournament,
+    parse_game,
     parse_manifest,
+    parse_settings,
     tournament_from_options,
 )
 from arena.config.document import KeyPath, parse_document
@@ -92,14 +94,17 @@ def mistake(file: Path, text: str | bytes) -> str:
 # Tournaments
 
 
-def test_a_tournament_needs_only_a_name(file: Path) -> None:
-    config = load(file, 'name = "spring"')
-    assert config == TournamentConfig(name="spring")
+def test_a_tournament_may_be_left_to_the_defaults(file: Path) -> None:
+    config = load(file, "")
+    assert config == load(file, 'name = "spring"') == TournamentConfig(name="spring")
+    assert tournament_from_options({}) == TournamentConfig()
+    assert TournamentConfig().name is None
+    assert load(file.parent / "Spring Cup.toml", "").name is None
     assert config.games == ("durak", "smokestack")
     assert config.bots == ()
     assert config.clock.limits() == Clock()
     assert (config.seats, config.seed, config.jobs, config.rounds) == (2, None, None, None)
-    assert config.rules()["durak"] == {"deck": 36, "max_attack": 6, "transfer": False}
+    assert config.given() == {"durak": {}, "smokestack": {}}
 
 
 def test_everything_can_be_said(file: Path) -> None:
@@ -127,19 +132,16 @@ def test_everything_can_be_said(file: Path) -> None:
         startup_ms = 5000
         """,
     )
-    assert config.rules() == {
-        "smokestack": {"double": "off", "sweeps": 7},
-        "durak": {"deck": 52, "max_attack": "none", "transfer": False},
-    }
+    assert config.given() == {"smokestack": {"double": "off", "sweeps": 7}, "durak": {"max_attack": "none"}}
     folder = str(file.parent)
-    assert config.bots == ("greedy", f"{folder}/mine", f"{folder}/../theirs", "/abs/olute")
+    assert config.bots == ("greedy", f"{folder}/mine/", f"{folder}/../theirs/", "/abs/olute/")
     assert config.clock.limits() == Clock(100, 1000, 0, 5000)
     assert (config.rounds, config.seats, config.decks, config.seed, config.jobs) == (3, 4, 20, 0, 2)
     assert (config.format, config.seatings) == ("round-robin", "rotate")
 
 
 def test_a_tournament_never_changes() -> None:
-    config = tournament_from_options(name="x")
+    config = tournament_from_options({"name": "x"})
     with pytest.raises(ValueError, match="frozen"):
         config.seats = 3
 
@@ -189,13 +191,6 @@ def test_a_value_that_is_not_allowed_is_told(file: Path, text: str, told: str) -
     assert mistake(file, text) == told
 
 
-def test_a_name_must_be_given(file: Path) -> None:
-    assert mistakes(file, "\n") == [
-        "spring.toml: name: is missing; allowed: 1 to 32 of a-z, 0-9 and -, not beginning with -, "
-        "and none of all, human, last, overall"
-    ]
-
-
 @pytest.mark.parametrize("name", ["", "A", "-a", "all", "last", "overall", "human", "а", "a" * 33, "a\\n", "a_b"])
 def test_names_that_are_not_allowed(file: Path, name: str) -> None:
     (told,) = mistakes(file, f'name = "{name}"')
@@ -206,7 +201,7 @@ def test_names_that_are_not_allowed(file: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "0", "a-b", "a-", "allo", "z" * 32])
 def test_names_that_are_allowed(name: str) -> None:
     assert is_name(name)
-    assert tournament_from_options(name=name).name == name
+    assert tournament_from_options({"name": name}).name == name
 
 
 def test_games_are_told_apart(file: Path) -> None:
@@ -289,7 +284,6 @@ def test_options_are_checked_whatever_else_is_wrong(file: Path) -> None:
     text = 'games = "none"\nseats = 99\n[options.durak]\ndeck = 40\n[options.smokestack]\nsweeps = "many"'
     told = mistakes(file, text)
     assert [line.split(" ")[1] for line in told] == [
-        "name:",
         "games:",
         "seats:",
         "options.durak.deck:",
@@ -303,15 +297,53 @@ def test_long_values_are_cut(file: Path) -> None:
 
 
 def test_options_of_the_command_line_are_checked_alike() -> None:
-    config = tournament_from_options(name="x", games=["durak"], jobs=None, options={"durak": {"deck": 52}})
-    assert config.rules()["durak"]["deck"] == 52
+    config = tournament_from_options({"games": ["durak"], "jobs": None, "options": {"durak": {"deck": 52}}})
+    assert config.given() == {"durak": {"deck": 52}}
     with pytest.raises(ConfigError) as info:
-        tournament_from_options(name="x", games=("durak",), rounds=0, options={"durak": {"deck": 40}}, bots=["a"])
+        tournament_from_options({"games": ("durak",), "rounds": 0, "options": {"durak": {"deck": 40}}, "bots": ["a"]})
     assert str(info.value).split("\n") == [
         "command line: options.durak.deck: 40 is not allowed; allowed: 36 | 52",
         "command line: bots: has too few: 1 for a table of 2 seats",
         "command line: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
     ]
+
+
+def test_options_of_the_command_line_replace_those_of_the_file(file: Path) -> None:
+    file.write_text('bots = ["./a", "b"]\nrounds = 0\nseats = 0\n[clock]\nbank_ms = 1')
+    given = {"rounds": 0, "seats": 3, "bots": ["./x", "y", "z"]}
+    with pytest.raises(ConfigError) as info:
+        load_tournament(file, given)
+    assert str(info.value).split("\n") == [
+        "command line: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
+        f"{file}:5: clock.bank_ms: 1 is not allowed; allowed: an integer, 100 ... 86400000",
+    ]
+    config = load_tournament(file, {**given, "rounds": 1, "clock": {}})
+    assert (config.bots, config.seats, config.rounds) == (("./x", "y", "z"), 3, 1)
+
+
+def test_a_game_is_named_by_itself_or_a_preset() -> None:
+    assert parse_game("durak") == ("durak", {})
+    assert parse_game("smokestack-junior") == ("smokestack", {"double": "off"})
+    parse_game("smokestack-junior")[1].clear()
+    assert parse_game("smokestack-junior")[1]
+    with pytest.raises(ConfigError, match=r'there is no game "durok"; known: .*; did you mean durak'):
+        parse_game("durok")
+
+
+def test_settings_become_options() -> None:
+    assert parse_settings("durak", []) == {}
+    assert parse_settings("durak", ["deck=36", "transfer=true", "max_attack=none", "deck=52"]) == {
+        "deck": 52,
+        "transfer": True,
+        "max_attack": "none",
+    }
+    assert parse_settings("durak", ["max_attack=51"]) == {"max_attack": 51}
+
+
+@pytest.mark.parametrize(("setting", "told"), [("deck", "--set wants option=value"), ("dek=36", "did you mean deck")])
+def test_settings_that_are_none(setting: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        parse_settings("durak", [setting])
 
 
 # Files

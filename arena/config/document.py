@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +13,9 @@ from arena.errors import ConfigError
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Where a value is: keys of tables and 0-based indices of arrays, from the top of a document."""
+
+COMMAND_LINE = "command line"
+"""The place of what was given there."""
 
 MAX_BYTES = 1 << 20
 """A configuration is written by hand; a larger file is some other file."""
@@ -30,11 +34,17 @@ class Document(NamedTuple):
     Attributes:
         source: the file, or what else the values came from, as named in messages.
         lines: 1-based; the line of each key and of each element of an array.
+        given: the keys that the command line gave in place of the source.
     """
 
     source: str
     values: dict[str, object]
     lines: dict[KeyPath, int]
+    given: frozenset[str] = frozenset()
+
+    def override(self, values: Mapping[str, object]) -> Document:
+        """Return the document with other values of some keys, from the command line."""
+        return self._replace(values={**self.values, **values}, given=self.given | values.keys())
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a value, or of the innermost table around it that has one; 0 if none has."""
@@ -42,6 +52,8 @@ class Document(NamedTuple):
 
     def place(self, path: KeyPath) -> str:
         """Return `source:line` of a value, or the source alone where no line is known."""
+        if path[0] in self.given:
+            return COMMAND_LINE
         line = self.line(path)
         return f"{self.source}:{line}" if line else self.source
 

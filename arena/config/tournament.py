@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from arena.config.document import Document, read_document
+from arena.config.document import COMMAND_LINE, Document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
 from arena.errors import ConfigError
@@ -146,15 +146,14 @@ def load_tournament(path: Path, given: Mapping[str, object] | None = None) -> To
     Raises:
         ConfigError: tells all mistakes, each on a line.
     """
-    document = read_document(path)
-    values = dict(document.values)
-    if isinstance(bots := values.get("bots"), list):
-        values["bots"] = [_beside(path, bot) for bot in bots]
-    if is_name(path.stem):
-        values.setdefault("name", path.stem)
     given = given or {}
-    lines = {place: line for place, line in document.lines.items() if place[0] not in given}
-    return validate(TournamentConfig, Document(document.source, {**values, **given}, lines))
+    document = read_document(path)
+    if is_name(path.stem):
+        document.values.setdefault("name", path.stem)
+    config = validate(TournamentConfig, document.override(given))
+    if "bots" in given:
+        return config
+    return config.model_copy(update={"bots": tuple(_beside(path, bot) for bot in config.bots)})
 
 
 def tournament_from_options(given: Mapping[str, object]) -> TournamentConfig:
@@ -163,7 +162,7 @@ def tournament_from_options(given: Mapping[str, object]) -> TournamentConfig:
     Raises:
         ConfigError: tells all mistakes, each on a line.
     """
-    return validate(TournamentConfig, Document("command line", dict(given), {}))
+    return validate(TournamentConfig, Document(COMMAND_LINE, dict(given), {}))
 
 
 def parse_game(name: str) -> tuple[str, dict[str, Value]]:
@@ -195,8 +194,8 @@ def parse_settings(game: str, settings: Sequence[str]) -> dict[str, Value]:
     return parsed
 
 
-def _beside(path: Path, bot: object) -> object:
-    return str(path.parent.absolute() / bot) + "/" if isinstance(bot, str) and "/" in bot else bot
+def _beside(path: Path, bot: str) -> str:
+    return f"{path.parent.absolute() / bot}/" if "/" in bot else bot
 
 
 def _bot_problem(name: str) -> str:
