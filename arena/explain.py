@@ -52,14 +52,15 @@ def rules_of(stored: StoredMatch) -> tuple[Game, dict[str, Value]]:
     """Return the game of a stored match and its options.
 
     Raises:
-        ConfigError: the match was played by another version of the rules.
+        ConfigError: the match is of another version of the rules.
     """
     name, version, texts = parse_rule_set_id(stored.rule_set)
-    game = GAMES[name]
-    if version != game.version:
+    game = GAMES.get(name)
+    if game is None or version != game.version:
+        present = "no such game" if game is None else f"{name}/{game.version}"
         raise ConfigError(
-            f"match {stored.id} was played by {name}/{version}, this arena has {name}/{game.version}; "
-            "it can only be shown by the version that played it"
+            f"match {stored.id} is of {name}/{version}, this arena has {present}; "
+            "it can only be played and shown by the version that scheduled it"
         )
     return game, {option: game.schema[option].parse(text) for option, text in texts.items()}
 
@@ -86,9 +87,9 @@ def dialogue(
     Returns:
         The lines in order, and whether the messages digest to what was stored when they were sent.
     """
-    told = _Retold(stored, played, seat, [fault for fault in faults if fault.seat == seat], clock)
+    told = _Retold(stored, played, seat, faults, clock)
     told.run()
-    return told.lines, told.talk.digest() == played.digests[seat] or not told.lines
+    return told.lines, told.talk.digest() == played.digests[seat] or not played.first_ids[seat]
 
 
 def sent_frames(stored: StoredMatch, played: DealRecord, seat: Seat, clock: Clock) -> list[bytes]:
@@ -110,7 +111,9 @@ class _Retold:
         self._stored = stored
         self._played = played
         self._seat = seat
-        self._fault = faults[0] if faults else None
+        self._fault = next((fault for fault in faults if fault.seat == seat), None)
+        # Without a step, and without a fault of a seat that was dealt in, nobody was asked: it was decided before.
+        self._was_asked = bool(played.steps) or any(played.first_ids[fault.seat] for fault in faults)
         self._clock = clock
         self._bank_us = clock.bank_ms * 1000
         self._live = played.first_ids[seat] > 0
@@ -124,9 +127,11 @@ class _Retold:
         if self._live:
             seed = bot_seed(key, self._seat)
             self._sent(self.talk.deal(game.name, game.version, options, seats, self._seat, seed))
+        elif self._fault is not None:
+            self._failed(self._fault)
         self._tell(events)
         steps = list(self._played.steps)
-        while state.actors and (steps or self._live):
+        while state.actors and self._was_asked and (steps or self._live):
             actors = state.actors
             if self._seat in actors and self._live:
                 self._ask(state, steps)
@@ -147,13 +152,7 @@ class _Retold:
         view = encode_observation(state.observation(self._seat))
         self._sent(self.talk.ask(view, state.legal_actions(self._seat), limit_ms, bank_ms))
         if self._fault is not None and self._fault.step == self._done:
-            kept: dict[str, object] = {
-                "kind": self._fault.kind.value,
-                "detail": self._fault.detail,
-                "text": self._fault.text,
-            }
-            self.lines.append(Line("fault", self._done, kept))
-            self._live = False
+            self._failed(self._fault)
             return
         answer = next((step for step in steps[: len(state.actors)] if step.seat == self._seat), None)
         self.talk.state = TalkState.PLAYING
@@ -164,6 +163,11 @@ class _Retold:
         if answer.note:
             message["note"] = answer.note
         self.lines.append(Line("bot", self._done, message, answer.elapsed_us))
+
+    def _failed(self, fault: Fault) -> None:
+        kept: dict[str, object] = {"kind": fault.kind.value, "detail": fault.detail, "text": fault.text}
+        self.lines.append(Line("fault", self._done, kept))
+        self._live = False
 
     def _tell(self, events: Sequence[Event]) -> None:
         for event in events:

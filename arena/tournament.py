@@ -6,11 +6,10 @@ store, so that a run that was stopped goes on as if it had not been.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import count, islice
 from typing import Literal
 
 import msgspec
@@ -18,8 +17,9 @@ import trio
 from sqlite_utils import Database
 
 from arena import __version__
-from arena.errors import ConfigError, InfraError
+from arena.errors import ArenaError, ConfigError, InfraError
 from arena.executor import Executor
+from arena.explain import rules_of
 from arena.games import GAMES
 from arena.luck import commitment, derive
 from arena.rating.pool import rate
@@ -112,7 +112,8 @@ def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
 
 def swiss_rounds(entrants: int, seats: int) -> int:
     """Return the default number of rounds: enough to find one winner among so many, and two to sort the others."""
-    return max(1, math.ceil(math.log(max(entrants, 2), max(seats, 2)))) + 2
+    base = max(seats, 2)
+    return 2 + next(n for n in count(1) if base**n >= entrants)
 
 
 def new_tournament(
@@ -149,43 +150,40 @@ class _Contest:
         self._bots = bots
 
     def rounds(self) -> Iterator[Round]:
-        """Yield the rounds that are not complete, scheduling each when it is asked for."""
-        while True:
-            stored = tournaments.rounds(self.db, self.tournament.id, self.game)
-            if not stored or stored[-1][1]:
-                following = self._next([played for played, _ in stored])
-                if following is None:
-                    return
-                with writing(self.db):
-                    tables = [self._scheduled(following.number, table) for table in following.tables]
-                    tournaments.add_round(self.db, self.tournament.id, self.game, following, tables)
-                yield following
-            else:
-                yield stored[-1][0]
+        """Yield the rounds that are not complete, scheduling each when asked for it, once those before are complete."""
+        stored = tournaments.rounds(self.db, self.tournament.id, self.game)
+        yield from (played for played, complete in stored if not complete)
+        for following in self._following([played for played, _ in stored]):
+            with writing(self.db):
+                tables = [self._scheduled(following.number, table) for table in following.tables]
+                tournaments.add_round(self.db, self.tournament.id, self.game, following, tables)
+            yield following
+
+    def _following(self, history: list[Round]) -> Iterator[Round]:
+        key = derive(self.tournament.master, "schedule", self.game)
+        if self.plan.format == "round-robin":
+            yield from islice(round_robin(self.numbers, self.plan.seats, self.plan.rounds, key), len(history), None)
+            return
+        smaller = _allows_smaller(self.plan, self.game)
+        while len(history) < self.plan.rounds:
+            scores = table_scores(self.db, self.tournament.id, self.game)
+            history.append(next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller))
+            yield history[-1]
 
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:
         return scheduled(self.plan, self.tournament, self.game, number, table)
 
-    def _next(self, history: list[Round]) -> Round | None:
-        key = derive(self.tournament.master, "schedule", self.game)
-        if self.plan.format == "round-robin":
-            all_rounds = round_robin(self.numbers, self.plan.seats, self.plan.rounds, key)
-            return next(islice(all_rounds, len(history), None), None)
-        if len(history) == self.plan.rounds:
-            return None
-        scores = table_scores(self.db, self.tournament.id, self.game)
-        smaller = _allows_smaller(self.plan, self.game)
-        return next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller)
-
     def spec(self, number: int) -> MatchSpec:
-        """Return what a lane needs to play a stored match."""
+        """Return what a lane needs to play a stored match.
+
+        Raises:
+            ConfigError: it was scheduled for another version of the rules.
+        """
         stored = matches.match(self.db, number)
         assert stored is not None
-        game = GAMES[self.game]
-        options = complete_options(game, len(stored.hashes), self.plan.games[self.game])
+        game, options = rules_of(stored)
         bots = tuple(self._bots[bot] for bot in stored.hashes)
-        clock = self.plan.clock
-        return MatchSpec(number, self.game, game.version, options, bots, stored.decks, stored.legs, clock)
+        return MatchSpec(number, game.name, game.version, options, bots, stored.decks, stored.legs, self.plan.clock)
 
     def complete(self, number: int) -> None:
         """Mark a round as complete and rate the pools that it changed."""
@@ -265,17 +263,29 @@ async def run(
 
     Raises:
         InfraError: a match was void too often.
+        ConfigError: a match was scheduled for another version of the rules.
     """
     places = trio.CapacityLimiter(_AHEAD * executor.lanes)
-    async with trio.open_nursery() as nursery:
-        for game in plan_of(tournament).games:
-            contest = _Contest(db, tournament, game, bots)
-            nursery.start_soon(_play_rounds, contest, executor, places, report, stopping)
+    known: ArenaError | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            for game in plan_of(tournament).games:
+                contest = _Contest(db, tournament, game, bots)
+                nursery.start_soon(_play_rounds, contest, executor, places, report, stopping)
+    except* ArenaError as group:
+        known = _first(group)
+    if known is not None:
+        raise known
     if stopping.is_set():
         return False
     with writing(db):
         tournaments.finish(db, tournament.id, now())
     return True
+
+
+def _first(group: ExceptionGroup[ArenaError]) -> ArenaError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
 async def _play_rounds(

@@ -98,13 +98,13 @@ def mistake(file: Path, text: str | bytes) -> str:
 
 def test_a_tournament_may_be_left_to_the_defaults(file: Path) -> None:
     config = load(file, "")
-    assert config == TournamentConfig() == tournament_from_options()
-    assert config.name is None
+    assert tournament_from_options() == TournamentConfig()
+    assert config == TournamentConfig(name="spring")
     assert config.games == ("durak", "smokestack")
     assert config.bots == ("all",)
     assert config.clock.limits() == Clock()
     assert (config.seats, config.seed, config.jobs, config.rounds) == (2, None, None, None)
-    assert config.rules()["durak"] == {"deck": 36, "max_attack": 6, "transfer": False}
+    assert config.given() == {"durak": {}, "smokestack": {}}
 
 
 def test_everything_can_be_said(file: Path) -> None:
@@ -132,10 +132,7 @@ def test_everything_can_be_said(file: Path) -> None:
         startup_ms = 5000
         """,
     )
-    assert config.rules() == {
-        "smokestack": {"double": "off", "sweeps": 7},
-        "durak": {"deck": 52, "max_attack": "none", "transfer": False},
-    }
+    assert config.given() == {"smokestack": {"double": "off", "sweeps": 7}, "durak": {"max_attack": "none"}}
     folder = str(file.parent)
     assert config.bots == ("greedy", f"{folder}/mine", f"{folder}/../theirs", "/abs/olute")
     assert config.clock.limits() == Clock(100, 1000, 0, 5000)
@@ -302,7 +299,7 @@ def test_long_values_are_cut(file: Path) -> None:
 
 def test_options_of_the_command_line_are_checked_alike() -> None:
     config = tournament_from_options(name="x", games=["durak"], jobs=None, options={"durak": {"deck": 52}})
-    assert config.rules()["durak"]["deck"] == 52
+    assert config.given() == {"durak": {"deck": 52}}
     with pytest.raises(ConfigError) as info:
         tournament_from_options(name="x", games=("durak",), rounds=0, options={"durak": {"deck": 40}}, bots=["a"])
     assert str(info.value).split("\n") == [

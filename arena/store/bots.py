@@ -98,7 +98,7 @@ def names_by_hash(db: Database) -> dict[BotHash, str]:
         names[BotHash(bot)] = name
     query = (
         "SELECT hash, name, version, version = (SELECT max(version) FROM submission o WHERE o.name = s.name) "
-        "FROM submission s ORDER BY version"
+        "FROM submission s ORDER BY id"
     )
     for bot, name, version, is_newest in db.execute(query):
         names[BotHash(bot)] = name if is_newest else f"{name}@{version}"

@@ -82,11 +82,9 @@ def count_played(db: Database, tournament: int) -> int:
 
 def record(db: Database, played: MatchRecord) -> bool:
     """Store a played match with its deals and faults; return False, changing nothing, if it was stored before."""
-    facts = msgspec.json.encode(played.machine).decode()
-    db.execute("INSERT INTO machine (facts) VALUES (?) ON CONFLICT DO NOTHING", (facts,))
     changed = db.execute(
         "UPDATE match SET state = 'played', isolation = ?, engine = ?, protocol = ?, core = ?, started_at = ?, "
-        "duration_us = ?, machine = (SELECT id FROM machine WHERE facts = ?) WHERE id = ? AND state = 'scheduled'",
+        "duration_us = ? WHERE id = ? AND state = 'scheduled'",
         (
             played.isolation,
             played.engine,
@@ -94,30 +92,28 @@ def record(db: Database, played: MatchRecord) -> bool:
             played.core,
             played.started_at,
             played.duration_us,
-            facts,
             played.id,
         ),
     )
     if changed.rowcount == 0:
         return False
+    facts = msgspec.json.encode(played.machine).decode()
+    db.execute("INSERT INTO machine (facts) VALUES (?) ON CONFLICT DO NOTHING", (facts,))
+    db.execute("UPDATE match SET machine = (SELECT id FROM machine WHERE facts = ?) WHERE id = ?", (facts, played.id))
     for deal in played.deals:
         packed = zlib.compress(msgspec.msgpack.encode(deal))
+        seats = bytes(deal.seating), bytes(deal.places)
         db.execute(
             "INSERT INTO deal VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                played.id,
-                deal.deck,
-                deal.leg,
-                bytes(deal.seating),
-                bytes(deal.places),
-                int(deal.rated),
-                deal.reason,
-                packed,
-            ),
+            (played.id, deal.deck, deal.leg, *seats, int(deal.rated), deal.reason, packed),
         )
-    entrants = [
-        entrant for (entrant,) in db.execute("SELECT entrant FROM place WHERE match = ? ORDER BY place", (played.id,))
-    ]
+    _record_faults(db, played)
+    return True
+
+
+def _record_faults(db: Database, played: MatchRecord) -> None:
+    query = "SELECT entrant FROM place WHERE match = ? ORDER BY place"
+    entrants = [entrant for (entrant,) in db.execute(query, (played.id,))]
     seatings = {(deal.deck, deal.leg): deal.seating for deal in played.deals}
     for fault in played.faults:
         row = msgspec.structs.asdict(fault)
@@ -128,7 +124,6 @@ def record(db: Database, played: MatchRecord) -> bool:
             "(:match, :deck, :leg, :seat, :entrant, :step, :kind, :detail, :text, :evidence, :stderr)",
             row,
         )
-    return True
 
 
 def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
@@ -140,10 +135,11 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
 
 
 def last_deal(db: Database) -> tuple[int, int, int] | None:
-    """Return match, deck and leg of the deal stored last."""
+    """Return match, deck and leg of the last deal of the match begun last."""
     query = (
-        "SELECT d.match, d.deck, d.leg FROM match m JOIN deal d ON d.match = m.id WHERE m.state = 'played' "
-        "ORDER BY m.started_at DESC, d.leg DESC, d.deck DESC LIMIT 1"
+        "SELECT match, deck, leg FROM deal "
+        "WHERE match = (SELECT id FROM match WHERE state = 'played' ORDER BY started_at DESC, id DESC LIMIT 1) "
+        "ORDER BY leg DESC, deck DESC LIMIT 1"
     )
     for number, deck, leg in db.execute(query):
         return int(number), int(deck), int(leg)
@@ -172,15 +168,16 @@ def tables(db: Database, tournament: int, game: str, round_number: int) -> list[
 
 def faults(db: Database, *, number: int | None = None, tournament: int | None = None) -> list[StoredFault]:
     """Return faults in the order in which they were stored, of one match or tournament or of all."""
+    chosen = {"f.match": number, "m.tournament": tournament}
+    given = {column: value for column, value in chosen.items() if value is not None}
+    where = f"WHERE {' AND '.join(f'{column} = ?' for column in given)} " if given else ""
     query = (
         "SELECT f.*, e.name AS name FROM fault f JOIN match m ON m.id = f.match "
-        "JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant "
-        "WHERE (:match IS NULL OR f.match = :match) AND (:tournament IS NULL OR m.tournament = :tournament) "
-        "ORDER BY f.id"
+        f"JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant {where}ORDER BY f.id"
     )
     return [
         StoredFault(row["match"], row["name"], msgspec.convert(row, Fault))
-        for row in db.query(query, {"match": number, "tournament": tournament})
+        for row in db.query(query, tuple(given.values()))
     ]
 
 

@@ -74,5 +74,8 @@ def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:
 
 def has_practice(db: Database) -> bool:
     """Tell whether any rated result is from a tournament played from a short seed."""
-    query = "SELECT EXISTS (SELECT 1 FROM history h JOIN tournament t ON t.id = h.tournament WHERE t.practice)"
+    query = (
+        "SELECT EXISTS (SELECT 1 FROM tournament t JOIN round r ON r.tournament = t.id AND r.complete "
+        "WHERE t.practice AND t.kind = 'tournament')"
+    )
     return bool(db.execute(query).fetchone()[0])

@@ -10,6 +10,8 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 migrations = Migrations("arena")
+MIGRATIONS = ("first",)
+"""The names of all migrations, in order."""
 
 _FIRST = """
 CREATE TABLE bot (
@@ -96,6 +98,7 @@ CREATE TABLE match (
 ) STRICT;
 CREATE INDEX match_round ON match(tournament, game, round);
 CREATE INDEX match_pool ON match(pool, state);
+CREATE INDEX match_started ON match(started_at);
 CREATE TABLE place (
     match INTEGER NOT NULL REFERENCES match(id),
     place INTEGER NOT NULL,
