@@ -27,7 +27,6 @@ OVER: Message = {
     "places": [1, 2],
     "points": [0, -3],
     "reason": "durak",
-    "truncated": False,
 }
 
 
@@ -123,7 +122,7 @@ def test_what_an_ask_holds(tmp_path: Path) -> None:
             return "pass", "a note"
         run(choose, on_deal=lambda deal: print("deal", deal.game, deal.version, deal.rng.random()),
             on_over=lambda over: print("over", [e["kind"] for e in over.events], over.places, over.points, over.reason,
-                                       over.truncated, over.deal.seat))
+                                       over.deal.seat))
     """
     early: Message = {"type": "events", "events": [{"kind": "a"}, {"kind": "b"}]}
     messages = [HELLO, deal(), early, early, ask(1, [{"kind": "c"}]), ask(2), early, OVER, deal(), ask(3), OVER, BYE]
@@ -134,7 +133,7 @@ def test_what_an_ask_holds(tmp_path: Path) -> None:
     assert lines[2] == "{'hand': ['7s']} ['pass', 'take'] {'decision_ms': 1000, 'bank_ms': 20000} 7"
     assert lines[3].startswith("['a', 'b', 'a', 'b', 'c'] 0.")
     assert lines[6].startswith("[] 0.")
-    assert lines[7] == "over ['a', 'b', 'end'] [1, 2] [0, -3] durak False 1"
+    assert lines[7] == "over ['a', 'b', 'end'] [1, 2] [0, -3] durak 1"
     assert lines[8] == lines[0], "the same seed gives the same luck"
     assert lines[11].startswith("[] 0.")
 

@@ -104,7 +104,6 @@ def test_a_whole_conversation() -> None:
         "places": [1, 2],
         "points": [0, -3],
         "reason": "durak",
-        "truncated": False,
     }
     assert body(talk.bye()) == {"type": "bye"}
     assert talk.state is State.CLOSED
@@ -148,19 +147,6 @@ def test_a_backlog_is_sent_ahead_as_soon_as_it_is_too_long() -> None:
     assert talk.tell(half) == b""
     sent = body(talk.tell(wire.encode_event(Event("pass", {"seat": 0}))))
     assert (sent["type"], [event["kind"] for event in sent["events"]]) == ("events", ["say", "say", "pass"])
-    assert body(ask(talk))["events"] == []
-
-
-def test_an_over_that_would_be_too_long_is_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "OVER_BYTES", 1024 + 100)
-    talk = playing()
-    assert talk.tell(event_of(100)) == b""
-    assert body(talk.over((1, 2), (0, 0), "durak"))["truncated"] is False
-    talk.deal("durak", 1, {}, 2, 0, 7)
-    assert talk.tell(event_of(101)) == b""
-    over = body(talk.over((1, 2), (0, 0), "durak"))
-    assert (over["truncated"], over["events"]) == (True, [])
-    talk.deal("durak", 1, {}, 2, 0, 7)
     assert body(ask(talk))["events"] == []
 
 
