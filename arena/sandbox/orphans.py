@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_WATCHED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
 
 
 def _prctl(option: int, value: int) -> None:
@@ -60,19 +61,27 @@ def supervise() -> None:
     """
     adopt_orphans()
     parent = os.getpid()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     runner = os.fork()
     if runner == 0:
         die_with_parent(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
-
-    def hand_on(number: int, _frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
-            os.kill(runner, number)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the runner too
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, hand_on)
-    _, status = os.waitpid(runner, 0)
+    code = os.waitstatus_to_exitcode(_watch(runner))
     kill_children()
-    code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)
+
+
+def _watch(runner: int) -> int:
+    """Hand signals on to the runner until it ends, and return its wait status; orphans are reaped on the way."""
+    while True:
+        told = signal.sigwaitinfo(_WATCHED)
+        if told.si_signo != signal.SIGCHLD:
+            if told.si_code <= 0:  # somebody sent it; what a terminal sends, the runner gets too
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(runner, told.si_signo)
+            continue
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                if ended[0] == runner:
+                    return ended[1]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import trio
+from rich.console import Console
+
+from arena.cli import progress
+from arena.cli.progress import Display, Mode
+from arena.errors import FaultKind
+from arena.records import DealRecord, Fault, Machine, MatchRecord
+from arena.tournament import MatchPlayed, MatchVoid, RoundBegan, RoundComplete
+
+
+def played(number: int, *, faulty: bool = False) -> MatchPlayed:
+    deal = DealRecord(0, 0, (1, 0), (), (1, 2), (0, 0), "durak", True, (b"", b""), (1, 1), (-1, -1), (0, 0), 0, 10)
+    fault = Fault(FaultKind.ILLEGAL, "action", 0, 0, 1, 26, "your bot\x1b[2J answered '7c'")
+    machine = Machine("Linux", "cpu", 2, 1000, "3.11")
+    faults = (fault,) if faulty else ()
+    record = MatchRecord(number, (deal,), faults, "namespaced", "0", 1, machine, 0, 0.0, 10)
+    return MatchPlayed("durak", ("ann", "bob"), record)
+
+
+def told(mode: Mode, width: int = 100) -> tuple[str, Display]:
+    """Return what a display writes to stderr during a short run, and the display."""
+    err = io.StringIO()
+    with Display(mode, 4, Console(file=err, force_terminal=mode == "bars", width=width)) as display:
+        display.start_from(1)
+        display.report(RoundBegan("durak", 2, 3, 3))
+        display.report(played(1))
+        display.report(MatchVoid("durak", 2, "a lane ended"))
+        display.report(played(2, faulty=True))
+        display.report(RoundComplete("durak", 2))
+        display.report(RoundBegan("durak", 3, 1, 1))
+    return err.getvalue(), display
+
+
+def test_lines_tell_rounds_faults_and_void_matches() -> None:
+    text, display = told("lines")
+    assert text.splitlines() == [
+        "durak round 2: 3 matches",
+        "  void match 2: a lane ended; it is played again",
+        "  fault 2-0-0 durak step 26 ann: illegal/action your bot·[2J answered '7c'",
+        "durak round 3: 1 matches",
+    ]
+    assert display.line().startswith("progress matches=3/4 rate=")
+    assert display.line().endswith("faults=1")
+
+
+def test_bars_show_the_round_and_the_whole() -> None:
+    text, _ = told("bars")
+    assert "tournament" in text
+    assert "durak round" in text
+    assert "2-0-0" in text
+
+
+def test_a_fault_stays_on_one_line_of_a_narrow_terminal() -> None:
+    text, _ = told("bars", width=40)
+    (line,) = [line for line in text.splitlines() if "2-0-0" in line]
+    assert line.rstrip().endswith("…")
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told("quiet")[0] == ""
+    assert capsys.readouterr().out == ""
+
+
+def test_events_are_documents_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told("events")[0] == ""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    kinds = ["RoundBegan", "MatchPlayed", "MatchVoid", "MatchPlayed", "RoundComplete", "RoundBegan"]
+    assert [line["event"] for line in lines] == kinds
+    assert {line["schema"] for line in lines} == {"arena.event/1"}
+    assert (lines[1]["first_places"], lines[3]["faults"]) == ({"bob": 1}, 1)
+
+
+def test_the_rate_is_unknown_at_first() -> None:
+    assert "eta=?" in Display("quiet", 4).line()
+
+
+@pytest.mark.parametrize("mode", ["bars", "lines", "quiet"])
+async def test_a_display_keeps_showing(mode: Mode, autojump_clock: trio.testing.MockClock) -> None:
+    err = io.StringIO()
+    with Display(mode, 4, Console(file=err, force_terminal=mode == "bars", width=100)) as display:
+        with trio.move_on_after(3.5 * progress.LINE_EVERY_S):
+            await display.keep_showing()
+    shown = err.getvalue().count("progress ")
+    assert shown == (3 if mode == "lines" else 0)
