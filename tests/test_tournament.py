@@ -102,13 +102,13 @@ def all_rounds(db: Database, tournament: Tournament, game: str) -> list[Round]:
 @pytest.mark.parametrize(
     ("plan", "entrants", "sizes"),
     [
-        (Plan("round-robin", ALL, 2, decks=2), 4, {2}),
+        (Plan("round-robin", ALL, 2), 4, {2}),
         (Plan("round-robin", ALL, 1), 5, {2}),
         (Plan("round-robin", ALL, 1, seats=3), 4, {3}),
-        (Plan("round-robin", ALL, 1, seats=4, seatings="rotate"), 5, {4}),
-        (Plan("swiss", ALL, 3), 7, {2}),
+        (Plan("round-robin", SMALL, 1, seats=4, seatings="rotate"), 5, {4}),
+        (Plan("swiss", ALL, 3, decks=2), 5, {2}),
         (Plan("swiss", ALL, 2, seats=3, seatings="rotate"), 8, {3, 2}),
-        (Plan("swiss", ALL, 2, seats=4, seatings="rotate"), 7, {4, 3}),
+        (Plan("swiss", SMALL, 2, seats=4, seatings="rotate"), 7, {4, 3}),
         (Plan("swiss", ALL, 3, seats=4, seatings="rotate"), 5, {4}),
     ],
     ids=lambda value: f"{value.format}-{value.seats}" if isinstance(value, Plan) else str(value),
