@@ -149,12 +149,7 @@ class Bot:
         Raises:
             BotError: it wrote anything but answers to older asks.
         """
-        try:
-            data = os.read(self.process.stdout, READ_BYTES)
-        except BlockingIOError:
-            return
-        if data:
-            self.talk.waiting(data)
+        self.talk.waiting(self._read() or b"")  # what came along with its last message waits inside
 
     def begin(self, ask: bytes, limit_s: float) -> None:
         """Write a message that is to be answered within `limit_s` seconds from now."""
@@ -168,14 +163,12 @@ class Bot:
         """Do what can be done without waiting; return whether the ask is settled."""
         if self._unsent:
             self._write()
-        try:
-            data = os.read(self.process.stdout, READ_BYTES)
-        except BlockingIOError:
-            self._has_ended = self.process.exit_code() is not None
-            return self._has_ended
+        data = self._read()
+        if data is None and self.process.exit_code() is not None:
+            data = self._read() or b""  # it may have answered between that read and its end
         if not data:
-            self._has_ended = True
-            return True
+            self._has_ended = data is not None
+            return self._has_ended
         try:
             self.answer = self.talk.receive(data)
         except BotError as error:
@@ -236,7 +229,7 @@ class Bot:
         if self._has_ended:
             return
         limit_ms = round(self._limit_s * 1000)
-        if self.talk.state is State.GREETING:
+        if self.talk.state is State.GREETING or isinstance(self.answer, Hello):
             self.error = BotError(FaultKind.STARTUP, "silent", f"your bot sent no hello within {limit_ms} ms")
         elif self.answer is not None:
             text = f"your bot answered after {elapsed_s * 1000:.1f} ms; its limit was {limit_ms} ms"
@@ -247,6 +240,13 @@ class Bot:
         else:
             self.error = BotError(FaultKind.TIMEOUT, "silent", f"your bot sent no answer within {limit_ms} ms")
         self.answer = None
+
+    def _read(self) -> bytes | None:
+        """Return what waits on stdout, empty at its end, or None if nothing waits."""
+        try:
+            return os.read(self.process.stdout, READ_BYTES)
+        except BlockingIOError:
+            return None
 
     def _write(self) -> None:
         try:

@@ -41,6 +41,11 @@ class Executor(Protocol):
         ...
 
 
+def _import_path() -> str:
+    """Return where we import from, so that a lane runs this code and nothing that lies in the working directory."""
+    return os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+
+
 class _Lane:
     """One worker process, seen from the coordinator."""
 
@@ -49,7 +54,8 @@ class _Lane:
         # Forked by this thread, not by trio's: the parent-death signal follows the forking thread. A session of its
         # own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "arena.lane"],
+            [sys.executable, "-P", "-m", "arena.lane"],
+            env=os.environ | {"PYTHONPATH": _import_path()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -115,6 +121,13 @@ class _Lane:
             self._stderr.close()
 
 
+def _start(config: LaneConfig) -> _Lane:
+    try:
+        return _Lane(config)
+    except OSError as error:
+        raise InfraError(f"cannot start a lane: {error}") from error
+
+
 class LocalLanes:
     """The pool of lanes of this machine; a lane that dies or is cancelled in a match is replaced."""
 
@@ -129,9 +142,8 @@ class LocalLanes:
         """Play a match on the next idle lane; see `Executor.play`."""
         config = await self._idle.receive()
         try:
-            lane = self._running.get(config)
-            if lane is None:
-                lane = self._running[config] = _Lane(config)
+            lane = self._running.get(config) or _start(config)
+            self._running[config] = lane
             try:
                 reply = await lane.play(spec)
             except BaseException:

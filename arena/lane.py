@@ -129,7 +129,10 @@ async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Reply:
     try:
         reply = Played(await play_match(spec, host_for(config, spec, machine)))
     except* (InfraError, OSError) as group:
-        reply = Voided(spec.id, f"{type(group.exceptions[0]).__name__}: {group.exceptions[0]}")
+        first: BaseException = group
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        reply = Voided(spec.id, f"{type(first).__name__}: {first}")
     return reply
 
 
@@ -138,7 +141,9 @@ async def serve(stdin: int, stdout: int) -> None:
     machine = machine_facts()
     to_play, specs = trio.open_memory_channel[MatchSpec](1)
     bodies = _frames(stdin)
-    config = msgspec.msgpack.decode(await anext(bodies), type=LaneConfig)
+    if (first := await anext(bodies, None)) is None:
+        return
+    config = msgspec.msgpack.decode(first, type=LaneConfig)
     if config.parent:
         die_with_parent(config.parent)
     if config.core >= 0:

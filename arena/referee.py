@@ -30,7 +30,7 @@ class Host(msgspec.Struct, frozen=True):
         now: seconds since the epoch, UTC.
         core: the core everything is pinned to, or -1.
         spin_s: how long waiting for an answer may block the loop.
-        clean_up: called after each leg, when no process of a bot may live any more.
+        clean_up: called after each leg however it ends, when no process of a bot may live any more.
     """
 
     open_process: OpenProcess
@@ -130,26 +130,30 @@ class Leg:
             await self._stacks.pop(seat).aclose()
 
     async def close(self) -> None:
-        """Say bye to every bot that is between deals and stop all."""
-        for bot in self.bots.values():
-            if bot.talk.is_ready():
-                bot.send(bot.talk.bye())
-        for seat in list(self._stacks):
-            await self.stop(seat)
+        """Say bye to every bot that is between deals and stop all, the others too when one cannot be stopped."""
+        async with AsyncExitStack() as stops:
+            for seat in self._stacks:
+                stops.push_async_callback(self.stop, seat)
+            for bot in self.bots.values():
+                if bot.talk.is_ready():
+                    bot.send(bot.talk.bye())
 
 
 @contextlib.asynccontextmanager
 async def open_leg(spec: MatchSpec, host: Host, leg: int) -> AsyncIterator[Leg]:
     """Open a leg without processes yet."""
-    async with trio.open_nursery() as nursery:
-        opened = Leg(nursery, spec, host, leg)
-        nursery.start_soon(opened.lag.measure)
-        try:
-            yield opened
-        finally:
-            with trio.CancelScope(shield=True):
-                await opened.close()
-            nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            opened = Leg(nursery, spec, host, leg)
+            nursery.start_soon(opened.lag.measure)
+            try:
+                yield opened
+            finally:
+                with trio.CancelScope(shield=True):
+                    await opened.close()
+                nursery.cancel_scope.cancel()
+    finally:
+        host.clean_up()
 
 
 class Deal:
@@ -250,6 +254,7 @@ class Deal:
     async def fault(self, seat: Seat, bot: Bot, error: BotError) -> None:
         """Record a fault, and end the process that it is the fault of."""
         self._leave(seat, bot)
+        bot.read_stderr()
         await self.leg.stop(seat)
         self.faulted[seat] = len(self.steps)
         self.faults.append(
@@ -270,8 +275,9 @@ class Deal:
         self.live.pop(seat, None)
         self._digests[seat] = bot.talk.digest()
         self._stale[seat] = bot.talk.stale
-        if self._cpu_us[seat] >= 0:
-            self._cpu_us[seat] = bot.process.cpu_us() - self._cpu_us[seat]
+        used_us = bot.process.cpu_us()
+        is_known = min(used_us, self._cpu_us[seat]) >= 0
+        self._cpu_us[seat] = used_us - self._cpu_us[seat] if is_known else -1
 
     def record(self, state: State, began: float) -> DealRecord:
         """Tell the remaining bots how it ended and return all that is kept of the deal."""
@@ -359,7 +365,6 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
                 faults += current.faults
                 for fault in current.faults:
                     strikes[seating[fault.seat]] += 1
-        host.clean_up()
     return MatchRecord(
         spec.id,
         tuple(deals),

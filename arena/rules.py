@@ -120,7 +120,7 @@ class Option(msgspec.Struct, frozen=True):
         for value in self.values:
             if show_value(value) == text:
                 return value
-        return int(text) if text.isdecimal() else text
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text
 
     def describe(self) -> str:
         """Return the allowed values in words, for messages and help."""

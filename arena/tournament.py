@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import count, islice
 from typing import Literal
 
@@ -25,7 +26,7 @@ from arena.rating.pool import rate
 from arena.records import BotHash, BotRef, Clock, MatchRecord, MatchSpec, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule.roundrobin import round_robin, tables_per_cycle
-from arena.schedule.scores import table_score
+from arena.schedule.scores import HALF, table_score
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round, round_shape
@@ -203,7 +204,9 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     key = derive(tournament.master, "lot", game)
-    return standings(numbers, history, table_scores(db, tournament.id, game), key=key)
+    # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
+    bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
+    return standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
 
 
 def expected_matches(db: Database, tournament: Tournament) -> int:

@@ -30,13 +30,11 @@ from arena.rules import Data, Event, Options, Seat
 PROTOCOL = 1
 """The one integer both sides must agree on."""
 TO_BOT_BYTES = 1 << 20
-"""No body we send is longer."""
+"""No body we send is longer; a game whose observation is would be our bug."""
 FROM_BOT_BYTES = 1 << 16
 """A longer body from a bot is garbage; checked before any of it is buffered."""
 BACKLOG_BYTES = 1 << 16
 """Events are sent ahead of the next ask once their bodies are longer than this together."""
-OVER_BYTES = 1 << 18
-"""Events that would make an `over` longer than this are left out, and it is marked `truncated`."""
 NOTE_BYTES = 64
 """A longer note is cut."""
 STALE_ANSWERS = 64
@@ -261,19 +259,15 @@ class Conversation:
             )
         )
         self._digest.update(body)
+        assert len(body) < TO_BOT_BYTES - 1024
         clock = _pack({"decision_ms": decision_ms, "bank_ms": bank_ms})
         return frame(b"".join((b"\x86", body, b"\xa5clock", clock)))
 
     def over(self, places: Sequence[int], points: Sequence[int], reason: str) -> bytes:
         """Return the message that ends a deal."""
         self._move(State.PLAYING, State.READY)
-        truncated = self._backlog > OVER_BYTES - 1024
-        if truncated:
-            self._events = []
-        events = self._take_events()
-        rest = {"places": places, "points": points, "reason": reason, "truncated": truncated}
-        packed = _pack(rest)
-        return self._send(b"\x86\xa4type\xa4over\xa6events" + events + packed[1:])
+        rest = _pack({"places": places, "points": points, "reason": reason})
+        return self._send(b"\x85\xa4type\xa4over\xa6events" + self._take_events() + rest[1:])
 
     def bye(self) -> bytes:
         """Return the last message."""

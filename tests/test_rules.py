@@ -1,5 +1,7 @@
 """Rule vectors: tests/rules/<game>.toml, each named by the decision of docs/rules.md that it shows.
 
+The examples of docs/rules.md are vectors too: fenced blocks `toml vector`, one vector each, with its `game`.
+
 A vector deals the cards it names (the rest of the deck follows in sorted order), applies its steps and compares what
 it states with what the game says:
 
@@ -21,6 +23,7 @@ it states with what the game says:
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,10 +36,16 @@ from arena.games import GAMES
 from arena.rules import Event, Game, Outcome, State, complete_options
 
 FOLDER = Path(__file__).parent / "rules"
+TEXT = Path(__file__).parents[1] / "docs" / "rules.md"
 VECTORS = [
     pytest.param(path.stem, vector, id=f"{path.stem} {vector['id']}")
     for path in sorted(FOLDER.glob("*.toml"))
     for vector in tomllib.loads(path.read_text())["vector"]
+]
+EXAMPLES = [
+    pytest.param(vector["game"], vector, id=f"rules.md {vector['id']}")
+    for block in re.findall(r"^```toml vector\n(.*?)^```$", TEXT.read_text(), re.MULTILINE | re.DOTALL)
+    for vector in [tomllib.loads(block)]
 ]
 
 
@@ -81,7 +90,7 @@ def check_events(events: tuple[Event, ...], wanted: list[Mapping[str, Any]]) -> 
         assert {key: plain(event[key]) for key in keys} == keys
 
 
-@pytest.mark.parametrize(("name", "vector"), VECTORS)
+@pytest.mark.parametrize(("name", "vector"), VECTORS + EXAMPLES)
 def test_vector(name: str, vector: Mapping[str, Any]) -> None:
     game = GAMES[name]
     if "refused" in vector:

@@ -12,6 +12,7 @@ import typer
 from arena import __version__
 from arena.errors import BotError, BusyError, ConfigError, InfraError
 from arena.sandbox import Level
+from arena.sandbox.orphans import supervise
 
 EXIT_NO = 1
 EXIT_USAGE = 2
@@ -36,6 +37,9 @@ IsolationLevel = Annotated[
     Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
 ]
 Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
+
+_STARTS_BOTS = {"submit", "play", "run", "bench"}
+"""Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
 
 DEFAULT_DB = Path("results/arena.db")
 
@@ -78,6 +82,8 @@ def exit_code(error: BaseException) -> int | None:
 def main() -> None:
     """Run the command line of this process; the first error that has an exit code is printed as one message."""
     try:
+        if _STARTS_BOTS.intersection(sys.argv[1:2]):
+            supervise()
         app()
     except BaseException as error:
         if isinstance(error, SystemExit):

@@ -48,8 +48,8 @@ def decision(
     else:
         typer.echo(
             f"a decision costs {cost.ratio:.2f} blocking round trips ({cost.low:.2f} ... {cost.high:.2f} in "
-            f"{cost.rounds} rounds): {cost.arena_us:.1f} us against {cost.limit_us:.1f} us, {cost.decisions} decisions, "
-            f"isolation {site.level.value}; at most {DECISION_LIMIT:.0f} is wanted"
+            f"{cost.rounds} rounds): {cost.arena_us:.1f} us against {cost.limit_us:.1f} us, "
+            f"{cost.decisions} decisions, isolation {site.level.value}; at most {DECISION_LIMIT:.0f} is wanted"
         )
     if cost.ratio > DECISION_LIMIT:
         raise typer.Exit(EXIT_NO)

@@ -80,7 +80,7 @@ def bots(
 
     with open_reader(db) as opened:
         found = stored_bots.submissions(opened, retired=everything)
-    games = [parse_manifest(kept.manifest, kept.name).games for kept in found]
+    games = [parse_manifest(kept.manifest.encode(), kept.name).games for kept in found]
     if as_json:
         rows = [{**_document(kept), "games": plays} for kept, plays in zip(found, games, strict=True)]
         emit_json("bots/1", {"bots": rows})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -54,14 +53,15 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a folder with a bot that plays at random, to be changed into yours."""
-    from arena.config import NAME_PATTERN, RESERVED_NAMES
+    from arena.config import RESERVED_NAMES, is_name
     from arena.games import GAMES
 
     name = folder.absolute().name
     if game not in GAMES:
         raise ConfigError(f"there is no game {game!r}; there are {', '.join(GAMES)}")
-    if not re.fullmatch(NAME_PATTERN, name) or name in RESERVED_NAMES:
-        raise ConfigError(f"{name!r} cannot be a bot's name: small letters, digits and -, at most 32, not reserved")
+    if not is_name(name):
+        taken = ", ".join(sorted(RESERVED_NAMES))
+        raise ConfigError(f"{name!r} cannot be a bot's name: 1 to 32 of a-z, 0-9 and -, and none of {taken}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists and is not an empty folder; choose another name")
     folder.mkdir(parents=True, exist_ok=True)

@@ -44,12 +44,12 @@ def emit_lines(schema: str, rows: Iterable[Mapping[str, object]]) -> None:
 
 def say(text: str) -> None:
     """Print a remark for a person on stderr."""
-    console(stderr=True).print(Text(harmless(text)))
+    console(stderr=True).print(Text(harmless(text)), soft_wrap=True)
 
 
 def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Print a table; columns whose name starts with `<` are aligned to the left, the others are numbers."""
-    table = Table(title=Text(title, style="bold") if title else None, title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for column in columns:
         left = column.startswith("<")
         table.add_column(
@@ -57,7 +57,10 @@ def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
         )
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(harmless(str(cell))) for cell in row))
-    console().print(table)
+    out = console()
+    if title:
+        out.print(Text(harmless(title), style="bold"))
+    out.print(table)
 
 
 def faults_cell(count: int) -> Text:

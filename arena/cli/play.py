@@ -20,6 +20,7 @@ from arena.games import GAMES
 from arena.records import MatchRecord, MatchSpec, Round
 from arena.rules import complete_options
 from arena.sandbox import require_level
+from arena.schedule.seatings import Mode
 from arena.store import matches, tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
@@ -33,7 +34,7 @@ def play(
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the decks repeatable.", min=0)] = None,
     decks: Annotated[int, typer.Option("--decks", help="Decks, each played in every seating.", min=1)] = 1,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A rule option, as option=value.")] = None,
-    seatings: Annotated[str, typer.Option("--seatings", help="mirror, rotate or all.")] = "mirror",
+    seatings: Annotated[Mode, typer.Option("--seatings", help="Who sits where in the legs.")] = "mirror",
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     db: Db = DEFAULT_DB,
@@ -43,8 +44,6 @@ def play(
     name, given = parse_game(game)
     given = {**given, **parse_settings(name, settings or [])}
     complete_options(GAMES[name], len(bots), given)
-    if seatings not in ("mirror", "rotate", "all"):
-        raise ConfigError(f"--seatings cannot be {seatings!r}; allowed: mirror, rotate, all")
     plan = Plan("round-robin", {name: given}, 1, len(bots), decks, seatings)
     site = open_site(db, require_level(isolation, trusted=trusted))
     with open_writer(db) as opened:

@@ -128,7 +128,8 @@ class Display:
 
     def _print(self, text: Text) -> None:
         if self._mode in ("bars", "lines"):
-            self._console.print(text)
+            on_terminal = self._mode == "bars"
+            self._console.print(text, soft_wrap=not on_terminal, no_wrap=on_terminal, overflow="ellipsis")
 
 
 def _document(event: RoundBegan | MatchPlayed | MatchVoid | RoundComplete) -> dict[str, object]:

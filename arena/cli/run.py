@@ -13,7 +13,7 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
-from arena.cli.entrants import as_entrants, by_hash, check_games, find_players
+from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.output import emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Site, check_jobs, open_site, open_site_lanes
@@ -73,8 +73,7 @@ def run(
         "jobs": jobs,
         "name": name,
     }
-    chosen = {key: value for key, value in given.items() if value is not None}
-    config = load_tournament(file, chosen) if file else tournament_from_options(chosen)
+    config = load_tournament(file, **given) if file else tournament_from_options(**given)
     if config.seed is not None and not trusted:
         raise ConfigError(
             "a short seed can be guessed, so it is for practice: pass --trusted with --seed, or leave it out"
@@ -101,10 +100,10 @@ async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, m
     """Return the finished tournament, or None if it was stopped."""
     now = time.time()
     players = await find_players(db, config.bots, site, now)
-    check_games(players, list(config.games))
-    entrants = as_entrants(players)
+    games = config.given()
+    entrants = as_entrants(players, list(games))
     plan = _plan(config, len(entrants))
-    check_plan(plan, len(entrants))
+    check_plan(plan, entrants)
     tournament, resumed = _open_tournament(db, site, config, plan, entrants)
     if mode in ("bars", "lines"):
         word = "goes on" if resumed else "begins"
@@ -145,7 +144,8 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope) -> None:
 
 def _plan(config: TournamentConfig, entrants: int) -> Plan:
     rounds = config.rounds or (swiss_rounds(entrants, config.seats) if config.format == "swiss" else 1)
-    return Plan(config.format, config.games, rounds, config.seats, config.decks, config.seatings, config.clock)
+    clock = config.clock.limits()
+    return Plan(config.format, config.given(), rounds, config.seats, config.decks, config.seatings, clock)
 
 
 def _open_tournament(

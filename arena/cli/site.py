@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from sqlite_utils import Database
 
-from arena.build import build, prepare
+from arena.build import bot_ref, build, prepare
 from arena.bundle import read_bundle
-from arena.config import BotManifest, manifest_of
+from arena.config import BotManifest, manifest_of, parse_manifest
 from arena.errors import ConfigError
 from arena.executor import LocalLanes, open_lanes
 from arena.lane import LaneConfig
@@ -44,9 +44,16 @@ class Player(NamedTuple):
 
 
 def open_site(db: Path, level: Level) -> Site:
-    """Return the site of a database, its interpreter made."""
+    """Return the site of a database, its interpreter made.
+
+    Raises:
+        ConfigError: the database's folder cannot be written.
+    """
     folder = db.absolute().parent
-    return Site(folder / "bots", make_runtime(folder / "runtime"), level)
+    try:
+        return Site(folder / "bots", make_runtime(folder / "runtime"), level)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written: {error.strerror}; name another with --db or ARENA_DB") from None
 
 
 @asynccontextmanager
@@ -80,12 +87,12 @@ async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
     bundle = read_bundle(folder)
     manifest = manifest_of(bundle)
     home = prepare(site.bots, bundle)
-    if manifest.build:
-        await build(site.level, home, site.runtime, manifest)
-    text = next(file.data for file in bundle.files if file.path == "bot.toml").decode()
+    await build(site.level, home, site.runtime, manifest)
+    text = (bundle.find("bot.toml") or b"").decode()
+    size = sum(len(file.data) for file in bundle.files)
     with writing(db):
-        bots.add_bot(db, bundle.hash, text, len(bundle.files), bundle.size, now)
-    return _player(manifest, bundle.hash, home)
+        bots.add_bot(db, bundle.hash, text, len(bundle.files), size, now)
+    return Player(manifest, bot_ref(site.bots, bundle.hash, manifest))
 
 
 async def recall(kept: bots.Submission, site: Site) -> Player:
@@ -94,13 +101,6 @@ async def recall(kept: bots.Submission, site: Site) -> Player:
     Raises:
         ConfigError: its files beside the database are missing or changed.
     """
-    manifest = parse_manifest(kept.manifest, kept.name)
-    home = verified(site.bots, kept.hash)
-    if manifest.build:
-        await build(site.level, home, site.runtime, manifest)
-    return _player(manifest, kept.hash, home, kept.name)
-
-
-def _player(manifest: BotManifest, bot: BotHash, home: Path, name: str = "") -> Player:
-    out = str(home / "out") if manifest.build else None
-    return Player(manifest, BotRef(name or manifest.name, bot, str(home / "src"), tuple(manifest.command), out))
+    manifest = parse_manifest(kept.manifest.encode(), f"bot.toml of {kept.name}")
+    await build(site.level, site.bots / kept.hash, site.runtime, manifest)
+    return Player(manifest, bot_ref(site.bots, kept.hash, manifest))

@@ -11,9 +11,11 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless
+from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError
+from arena.games import GAMES
 from arena.records import BotHash, DealRecord, Fault, Rating
+from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
 from arena.store.database import open_reader
 from arena.store.matches import StoredMatch
@@ -43,15 +45,25 @@ def leaderboard(
         emit_json("leaderboard/1", {"practice": practice, "pools": documents, "overall": overall})
         return
     for pool, rows in tables:
-        _show(rows, f"{pool.key.game} · {pool.key.seats} seats · {pool.key.isolation} · {pool.deals} deals")
+        _show(rows, " · ".join(_pool_words(pool)))
     if not game and len(chosen) > 1:
         _show(mean, "overall · mean over " + ", ".join(pool.key.game for pool in chosen))
     if practice:
-        typer.echo("Some results are practice: played from a short --seed, which can be guessed.")
+        say("some results are practice: played from a short --seed, which can be guessed")
 
 
 def _games(pools: Sequence[PoolRow]) -> str:
     return ", ".join(sorted({pool.key.game for pool in pools})) or "none yet"
+
+
+def _pool_words(pool: PoolRow) -> list[str]:
+    """Return what tells a pool from others; of its options only those that are not the defaults."""
+    name, version, texts = parse_rule_set_id(pool.key.rule_set)
+    game = GAMES[name]
+    usual = {option: show_value(found.default_for(pool.key.seats)) for option, found in game.schema.items()}
+    changed = [f"{option}={text}" for option, text in texts.items() if usual.get(option) != text]
+    old = [f"rules of version {version}"] if version != game.version else []
+    return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
 
 
 def _largest(pools: Iterable[PoolRow]) -> list[PoolRow]:

@@ -31,7 +31,11 @@ def die_with_parent(parent: int) -> None:
 
 
 def _children() -> list[int]:
-    return [int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()]
+    children: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # that thread has ended
+            children += map(int, path.read_text().split())
+    return children
 
 
 def kill_children() -> int:
@@ -60,8 +64,14 @@ def supervise() -> None:
     if runner == 0:
         die_with_parent(parent)
         return
+
+    def hand_on(number: int, _frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(runner, number)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the runner too
-    signal.signal(signal.SIGTERM, lambda number, _frame: os.kill(runner, number))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, hand_on)
     _, status = os.waitpid(runner, 0)
     kill_children()
     code = os.waitstatus_to_exitcode(status)

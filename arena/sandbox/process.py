@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -43,14 +44,31 @@ class Sandboxed:
     def __init__(self, popen: subprocess.Popen[bytes], pipes: tuple[int, int, int], status: int | None) -> None:
         self._popen = popen
         self._status = status
+        self._init_pid = 0
         self._init: int | None = None
         self.stdin, self.stdout, self.stderr = pipes
         self.pidfd = os.pidfd_open(popen.pid)
 
     def exit_code(self) -> int | None:
-        """Return None while it runs, else its exit code; -n if signal n killed it."""
-        code = self._popen.poll()
-        return 128 - code if self._status is not None and code is not None and code > 128 else code
+        """Return None while it runs, else its exit code; -n if signal n killed it.
+
+        Raises:
+            InfraError: what ended is the launcher, before there was a bot.
+        """
+        # Not reaped before `close`: until then nobody else can have the process id and be killed for it.
+        end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if end is None:
+            return None
+        code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        if self._status is None:
+            return code
+        self._learn_init()
+        if not self._init_pid:
+            said = b""
+            with contextlib.suppress(BlockingIOError):
+                said = os.read(self.stderr, 4096)
+            raise InfraError(f"the sandbox ended with {code} before the bot began: {said.decode(errors='replace')}")
+        return 128 - code if code > 128 else code
 
     async def wait(self) -> None:
         """Wait until the started program has ended."""
@@ -58,6 +76,14 @@ class Sandboxed:
 
     def cpu_us(self) -> int:
         """Return the CPU time of the bot's first process so far in microseconds, or -1 where it cannot be read."""
+        with contextlib.suppress(OSError, IndexError):
+            pid = self._popen.pid
+            if self._status is not None:
+                self._learn_init()
+                init = self._init_pid
+                pid = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
+            # The kernel's clock of another process: clock_getcpuclockid(3)
+            return time.clock_gettime_ns((~pid << 3) | 2) // 1000
         return -1
 
     def kill(self) -> None:
@@ -80,24 +106,24 @@ class Sandboxed:
         self.kill()
         with trio.move_on_after(_DEATH_S) as scope:
             await trio.lowlevel.wait_readable(self.pidfd)
-            self._learn_init()
+            self.kill()  # of an init that was not yet known the first time
             if self._init is not None:
                 await trio.lowlevel.wait_readable(self._init)
         for fd in (self.stdin, self.stdout, self.stderr, self.pidfd, self._status, self._init):
             if fd is not None:
                 trio.lowlevel.notify_closing(fd)
                 os.close(fd)
-        if scope.cancelled_caught:
+        if self._popen.poll() is None or scope.cancelled_caught:
             raise InfraError(f"process {self._popen.pid} lives on {_DEATH_S:.0f} s after it was killed")
-        self._popen.wait()
 
     def _learn_init(self) -> None:
         """Find the first process of the bot's own process namespace, whose end is the end of all in it."""
-        if self._status is None or self._init is not None:
+        if self._status is None or self._init_pid:
             return
-        with contextlib.suppress(BlockingIOError, ValueError, KeyError, ProcessLookupError):
-            line = os.read(self._status, 4096).decode().splitlines()[0]
-            self._init = os.pidfd_open(json.loads(line)["child-pid"])
+        with contextlib.suppress(BlockingIOError, ProcessLookupError):
+            if told := os.read(self._status, 4096):  # the first of its lines is written before the bot starts
+                self._init_pid = json.loads(told.splitlines()[0])["child-pid"]
+                self._init = os.pidfd_open(self._init_pid)
 
 
 def _limit_arguments(limits: Limits, level: Level) -> list[str]:
@@ -135,9 +161,12 @@ def _expand(argv: Sequence[str], out: str) -> list[str]:
 def _start(
     argv: Sequence[str], env: dict[str, str], cwd: str, pass_fds: tuple[int, ...] = (), status: int | None = None
 ) -> Sandboxed:
-    (stdin, our_stdin), (our_stdout, stdout), (our_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
-    ours, theirs = (our_stdin, our_stdout, our_stderr), (stdin, stdout, stderr)
+    fds: list[int] = []
+    popen = None
     try:
+        for _ in range(3):
+            fds += os.pipe()
+        stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = fds
         popen = subprocess.Popen(
             argv,
             stdin=stdin,
@@ -148,39 +177,45 @@ def _start(
             pass_fds=pass_fds,
             start_new_session=True,
         )
-    except OSError as error:
-        for fd in ours:
+        for fd in (our_stdin, our_stdout, our_stderr):
+            os.set_blocking(fd, False)
+        started = Sandboxed(popen, (our_stdin, our_stdout, our_stderr), status)
+    except (OSError, ValueError) as error:
+        if popen is not None:
+            popen.kill()
+            popen.wait()
+        for fd in fds:
             os.close(fd)
         raise InfraError(f"cannot start {argv[0]}: {error}") from error
-    finally:
-        for fd in theirs:
-            os.close(fd)
-    for fd in ours:
-        os.set_blocking(fd, False)
-    return Sandboxed(popen, ours, status)
+    for fd in (stdin, stdout, stderr):
+        os.close(fd)
+    return started
 
 
 def _start_namespaced(room: Room, argv: Sequence[str], limits: Limits) -> Sandboxed:
     status_read, status_write = os.pipe()
     os.set_blocking(status_read, False)
-    args = _memory_file([*bwrap.arguments(room), "--json-status-fd", str(status_write)])
+    args = -1
     try:
+        args = _memory_file([*bwrap.arguments(room), "--json-status-fd", str(status_write)])
         line = [
             *_BEFORE,
             "bwrap",
             "--args",
             str(args),
             "--",
+            *("env", "-u", "PWD", "--"),  # which bwrap sets
             *_limit_arguments(limits, Level.NAMESPACED),
             *_expand(argv, bwrap.OUT_FOLDER),
         ]
         return _start(line, _HOST_ENVIRONMENT, "/", (args, status_write), status_read)
-    except InfraError:
+    except BaseException:
         os.close(status_read)
         raise
     finally:
-        os.close(args)
         os.close(status_write)
+        if args >= 0:
+            os.close(args)
 
 
 def _start_plain(room: Room, argv: Sequence[str], limits: Limits, private: Path) -> Sandboxed:
@@ -199,7 +234,13 @@ async def open_sandboxed(level: Level, room: Room, argv: Sequence[str], limits: 
 
     Args:
         argv: the command; `{out}` in it becomes the build folder as the program sees it.
+
+    Raises:
+        InfraError: it cannot be started for a reason of ours, or something of it lives on.
     """
+    for folder in (room.bot, room.runtime, room.out):
+        if folder is not None and not folder.is_dir():
+            raise InfraError(f"the folder {folder} is gone")
     with contextlib.ExitStack() as stack:
         if level is Level.NAMESPACED:
             process = _start_namespaced(room, argv, limits)

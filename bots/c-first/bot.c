@@ -134,6 +134,9 @@ static void say_hello(void) {
 }
 
 static void answer(struct slice id, struct slice legal) {
+    if (id.start == NULL || legal.start == NULL) {
+        fail("an ask has no id or no legal actions\n");
+    }
     struct reader r = {legal.start, legal.start + legal.size};
     if (enter(&r) == 0) {
         fail("an ask has no legal action\n");

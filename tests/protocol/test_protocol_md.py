@@ -257,7 +257,6 @@ def test_limits_are_those_of_the_wire() -> None:
     assert values["body to a bot"] == f"{wire.TO_BOT_BYTES} bytes"
     assert values["body from a bot"] == f"{wire.FROM_BOT_BYTES} bytes"
     assert values["events before they are sent ahead"] == f"{wire.BACKLOG_BYTES} bytes"
-    assert values["events of an over"] == f"{wire.OVER_BYTES} bytes"
     assert values["note"] == f"{wire.NOTE_BYTES} bytes"
     assert values["answers to older asks in a deal"] == str(wire.STALE_ANSWERS)
 

@@ -98,12 +98,9 @@ class Ask:
 
 
 class Over:
-    """How a deal ended: `places` (1 is best) and `points` by seat, the `reason`, the last `events`, the `deal`.
+    """How a deal ended: `places` (1 is best) and `points` by seat, the `reason`, the last `events`, the `deal`."""
 
-    truncated: True if the events were too many to send.
-    """
-
-    __slots__ = ("deal", "events", "places", "points", "reason", "truncated")
+    __slots__ = ("deal", "events", "places", "points", "reason")
 
     def __init__(self, deal: Deal, message: dict[str, Any], events: list[dict[str, Any]]) -> None:
         self.deal = deal
@@ -111,7 +108,6 @@ class Over:
         self.places: list[int] = message["places"]
         self.points: list[int] = message["points"]
         self.reason: str = message["reason"]
-        self.truncated: bool = message["truncated"]
 
 
 Choose = Callable[[Ask], "str | tuple[str, str]"]
