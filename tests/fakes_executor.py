@@ -75,6 +75,9 @@ class FakeBot:
     async def drain_stderr(self) -> None:
         """Nothing is written."""
 
+    def read_stderr(self) -> bool:
+        return True
+
     def send(self, data: bytes) -> None:
         """Nobody reads."""
 

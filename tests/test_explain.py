@@ -167,15 +167,6 @@ def test_a_backlog_of_events_is_told_as_it_was_sent(monkeypatch: pytest.MonkeyPa
     assert seen == {"deal", "events", "ask", "act", "over"}
 
 
-def test_a_truncated_end_is_told_as_it_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.wire.OVER_BYTES", 1024)
-    match, record = play(refs(2), "avalanche", 1)
-    for seat in range(2):
-        lines, is_genuine = dialogue(match, record.deals[0], seat, [], CLOCK)
-        assert is_genuine
-        assert lines[-1].message["truncated"]
-
-
 def test_what_was_looked_at_here_happened() -> None:
     """The habits bring about all that can go wrong: else the tests above would prove nothing."""
     seen = set()
