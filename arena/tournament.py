@@ -321,14 +321,15 @@ async def _play(
 
 
 async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Executor, report: Report) -> MatchRecord:
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 1
+    while True:
         try:
             return await executor.play(spec)
         except InfraError as error:
             report(MatchVoid(contest.game, spec.id, str(error)))
             if attempt == ATTEMPTS:
                 raise InfraError(f"match {spec.id} was void {ATTEMPTS} times; the last time: {error}") from error
-    raise AssertionError("unreachable")
+        attempt += 1
 
 
 def same_tournament(stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant]) -> list[str]:

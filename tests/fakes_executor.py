@@ -20,9 +20,12 @@ from sqlite_utils import Database
 
 from arena.bot import Process, Tail
 from arena.errors import BotError, FaultKind, InfraError
+from arena.games import GAMES
 from arena.luck import derive
 from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
+from arena.rules import complete_options
+from arena.schedule.seatings import seatings
 from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
@@ -71,6 +74,9 @@ class FakeBot:
 
     async def drain_stderr(self) -> None:
         """Nothing is written."""
+
+    def read_stderr(self) -> bool:
+        return True
 
     def send(self, data: bytes) -> None:
         """Nobody reads."""
@@ -238,12 +244,8 @@ def result(db: Database, tournament: Tournament, games: Iterable[str]) -> bytes:
 
 
 def spec_of(bots: Sequence[BotRef], game: str, decks: int, number: int = 1) -> MatchSpec:
-    """Return a match with the default options."""
-    from arena.games import GAMES
-    from arena.rules import complete_options
-    from arena.schedule.seatings import seatings
-
+    """Return a match with the default options in the cyclic seatings."""
     rules = GAMES[game]
     options = complete_options(rules, len(bots), {})
     keys = tuple(derive(b"test", "deck", game, deck) for deck in range(decks))
-    return MatchSpec(number, game, rules.version, options, tuple(bots), keys, seatings(len(bots)))
+    return MatchSpec(number, game, rules.version, options, tuple(bots), keys, seatings(len(bots), "rotate"))
