@@ -22,6 +22,7 @@ from arena.bot import Process, Tail
 from arena.errors import BotError, FaultKind, InfraError
 from arena.games import GAMES
 from arena.luck import derive
+from arena.plan import Plan, final_standings, new_tournament
 from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.rules import complete_options
@@ -30,7 +31,6 @@ from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Tournament
-from arena.tournament import Plan, final_standings, new_tournament
 from arena.wire import PROTOCOL, Act, Conversation, Hello, encode
 
 MACHINE = Machine("Linux 6", "fake", 2, 4096, "3.11")

@@ -17,13 +17,14 @@ from arena.bot import Process
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue, moments, rules_of, sent_frames
 from arena.games import GAMES
+from arena.plan import Plan, plan_of
 from arena.records import BotRef, Clock, DealRecord, Fault, MatchRecord, MatchSpec
 from arena.referee import play_match
 from arena.rules import Value, complete_options, rule_set_id
 from arena.store import matches, tournaments
 from arena.store.database import open_reader, open_writer
 from arena.store.matches import StoredMatch
-from arena.tournament import Plan, plan_of, run
+from arena.tournament import run
 from tests.fakes_executor import FakeBot, FakeLanes, begin, by_hash, fake_host, refs, spec_of, use_fake_bots
 
 HABITS: dict[str, Mapping[int, tuple[str, int]]] = {

@@ -15,6 +15,7 @@ import sqlite_utils
 from sqlite_utils import Database, Migrations
 
 from arena.errors import BusyError, ConfigError, FaultKind, InfraError
+from arena.plan import Plan
 from arena.records import (
     BotHash,
     DealRecord,
@@ -32,7 +33,6 @@ from arena.store import bots, database, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.schema import MIGRATIONS, migrations
 from arena.store.tournaments import Entrant, Scheduled, Tournament
-from arena.tournament import Plan
 from tests.fakes_executor import MACHINE, begin, refs
 
 POOL = PoolKey("durak", "durak/1{deck=36}", 2, "none", "single_loser")

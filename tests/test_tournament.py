@@ -17,6 +17,17 @@ from trio.testing import MockClock
 
 from arena.errors import ConfigError, InfraError
 from arena.games import GAMES
+from arena.plan import (
+    Plan,
+    check_plan,
+    expected_matches,
+    final_standings,
+    new_tournament,
+    plan_of,
+    played_matches,
+    same_tournament,
+    swiss_rounds,
+)
 from arena.rating.pool import rate
 from arena.records import BotRef, MatchRecord, MatchSpec, Round
 from arena.rules import Value, complete_options
@@ -25,23 +36,7 @@ from arena.schedule.seatings import seatings
 from arena.store import matches, ratings, tournaments
 from arena.store.database import open_writer
 from arena.store.tournaments import Entrant, Tournament
-from arena.tournament import (
-    ATTEMPTS,
-    MatchPlayed,
-    MatchVoid,
-    Plan,
-    RoundBegan,
-    RoundComplete,
-    check_plan,
-    expected_matches,
-    final_standings,
-    new_tournament,
-    plan_of,
-    played_matches,
-    run,
-    same_tournament,
-    swiss_rounds,
-)
+from arena.tournament import ATTEMPTS, MatchPlayed, MatchVoid, RoundBegan, RoundComplete, run
 from tests.fakes_executor import FakeLanes, begin, by_hash, refs, result, use_fake_bots
 
 ALL: dict[str, dict[str, Value]] = {

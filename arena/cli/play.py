@@ -17,6 +17,7 @@ from arena.cli.site import Player, Site, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
 from arena.errors import ConfigError
 from arena.games import GAMES
+from arena.plan import Plan, new_tournament, scheduled
 from arena.records import MatchRecord, MatchSpec, Round
 from arena.rules import complete_options
 from arena.sandbox import require_level
@@ -24,7 +25,6 @@ from arena.schedule.seatings import Mode
 from arena.store import matches, tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
-from arena.tournament import Plan, new_tournament, scheduled
 
 
 @app.command(epilog="Example: arena play durak ./mybot/ greedy --decks 5")

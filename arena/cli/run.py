@@ -19,23 +19,13 @@ from arena.cli.progress import Display, Mode
 from arena.cli.site import Site, check_jobs, open_site, open_site_lanes
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
+from arena.plan import Plan, check_plan, expected_matches, new_tournament, played_matches, same_tournament, swiss_rounds
 from arena.records import BotHash, BotRef
 from arena.sandbox import require_level
 from arena.store import tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant, Tournament
-from arena.tournament import (
-    Plan,
-    check_plan,
-    expected_matches,
-    new_tournament,
-    played_matches,
-    same_tournament,
-    swiss_rounds,
-)
-from arena.tournament import (
-    run as play_all,
-)
+from arena.tournament import run as play_all
 
 
 @app.command(

@@ -132,7 +132,7 @@ def standings(
     as_json: Json = False,
 ) -> None:
     """Show a tournament's points and tie-breaks, from its complete rounds."""
-    from arena.tournament import final_standings, plan_of
+    from arena.plan import final_standings, plan_of
 
     with open_reader(db) as opened:
         found = _tournament(opened, tournament)
@@ -261,7 +261,7 @@ def trace(
 ) -> None:
     """Show the dialogue between the referee and a bot as text: every message of a deal in both directions."""
     from arena.explain import dialogue
-    from arena.tournament import plan_of
+    from arena.plan import plan_of
 
     with open_reader(db) as opened:
         match, record, faults = find_deal(opened, deal)

@@ -1,0 +1,149 @@
+"""What a tournament plays and what its complete rounds say: everything about it that starts no bot."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import count
+from typing import Literal
+
+import msgspec
+from sqlite_utils import Database
+
+from arena import __version__
+from arena.errors import ConfigError
+from arena.games import GAMES
+from arena.luck import commitment, derive
+from arena.records import Clock, PoolKey, Standing, TableScore
+from arena.rules import Value, complete_options, rule_set_id
+from arena.schedule.roundrobin import tables_per_cycle
+from arena.schedule.scores import HALF, table_score
+from arena.schedule.seatings import Mode, seatings
+from arena.schedule.standings import standings
+from arena.schedule.swiss import round_shape
+from arena.store import matches, tournaments
+from arena.store.tournaments import Entrant, Scheduled, Tournament
+from arena.wire import PROTOCOL
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is to be played; stored with the tournament.
+
+    Attributes:
+        games: for each game the options that differ from its defaults.
+        rounds: rounds of a Swiss, cycles of a round robin.
+        seats: at a table.
+        decks: of a match.
+    """
+
+    format: Literal["swiss", "round-robin"]
+    games: dict[str, dict[str, Value]]
+    rounds: int
+    seats: int = 2
+    decks: int = 1
+    seatings: Mode = "mirror"
+    clock: Clock = Clock()
+
+
+def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
+    """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
+    problems = [f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games]
+    for game, options in plan.games.items():
+        players = sum(game in entrant.games for entrant in entrants)
+        if players < plan.seats:
+            problems.append(f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {players}")
+        try:
+            complete_options(GAMES[game], plan.seats, options)
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def swiss_rounds(entrants: int, seats: int) -> int:
+    """Return the default number of rounds: enough to find one winner among so many, and two to sort the others."""
+    base = max(seats, 2)
+    return 2 + next(n for n in count(1) if base**n >= entrants)
+
+
+def new_tournament(
+    name: str, plan: Plan, isolation: str, now: float, *, seed: int | None = None, kind: str = "tournament"
+) -> Tournament:
+    """Return a tournament to be stored, with a fresh master seed or, for practice, one made from a short seed."""
+    master = secrets.token_bytes(32) if seed is None else derive(b"practice", "master", seed)
+    salt = secrets.token_bytes(32) if seed is None else derive(b"practice", "salt", seed)
+    spec = msgspec.json.encode(plan).decode()
+    commit = commitment(master, salt)
+    practice = seed is not None
+    return Tournament(0, name, kind, spec, practice, isolation, __version__, PROTOCOL, commit, salt, master, now)
+
+
+def scheduled(plan: Plan, tournament: Tournament, game: str, number: int, table: Sequence[int]) -> Scheduled:
+    """Return the match of a table: all tables of a round with the same game and size share their decks."""
+    seats = len(table)
+    rules = GAMES[game]
+    options = complete_options(rules, seats, plan.games[game])
+    pool = PoolKey(game, rule_set_id(rules, options), seats, tournament.isolation, rules.outcome_type(options))
+    decks = tuple(derive(tournament.master, "deck", game, seats, number, deck) for deck in range(plan.decks))
+    return Scheduled(pool, tuple(table), decks, seatings(seats, plan.seatings))
+
+
+def same_tournament(stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant]) -> list[str]:
+    """Return what differs between a stored tournament and what was asked for now; empty if nothing does."""
+    kept = msgspec.to_builtins(plan_of(stored))
+    asked = msgspec.to_builtins(plan)
+    differences = [f"{key} was {kept[key]}, now {asked[key]}" for key in kept if kept[key] != asked[key]]
+    before, after = ({(bot.name, bot.hash) for bot in side} for side in (entrants, bots))
+    differences += [f"{name} ({bot[:12]}) no longer plays" for name, bot in sorted(before - after)]
+    differences += [f"{name} ({bot[:12]}) is new" for name, bot in sorted(after - before)]
+    return differences
+
+
+def plan_of(tournament: Tournament) -> Plan:
+    """Return what a stored tournament plays."""
+    return msgspec.json.decode(tournament.spec, type=Plan)
+
+
+def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
+    """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
+    history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+    key = derive(tournament.master, "lot", game)
+    # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
+    bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
+    return standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
+
+
+def expected_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches of a whole tournament."""
+    plan = plan_of(tournament)
+    total = 0
+    for game in plan.games:
+        players = len(tournaments.entrants(db, tournament.id, game))
+        if plan.format == "round-robin":
+            total += plan.rounds * tables_per_cycle(players, plan.seats)
+        else:
+            shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
+            total += plan.rounds * (shape.full + shape.small)
+    return total
+
+
+def played_matches(db: Database, tournament: Tournament) -> int:
+    """Return the number of matches that are stored as played."""
+    return matches.count_played(db, tournament.id)
+
+
+def allows_smaller(plan: Plan, game: str) -> bool:
+    """Tell whether tables of one seat less may stand in for byes."""
+    return plan.seats > 2 and plan.seats - 1 in GAMES[game].seats
+
+
+def table_scores(db: Database, tournament: int, game: str) -> list[TableScore]:
+    """Return what the matches of all complete rounds say about their tables."""
+    found = []
+    for played, complete in tournaments.rounds(db, tournament, game):
+        if complete:
+            for number, table in matches.tables(db, tournament, game, played.number):
+                found.append(table_score(played.number, table, matches.deals(db, number)))
+    return found
