@@ -153,10 +153,6 @@ class Game(Protocol):
         """The rule options by name."""
         ...
 
-    def check(self, seats: int, options: Options) -> None:
-        """Raise ConfigError for complete options that are each allowed but cannot be played together."""
-        ...
-
     def deck(self, options: Options) -> tuple[str, ...]:
         """Return the sorted deck that is shuffled for a deal."""
         ...
@@ -214,10 +210,9 @@ def complete_options(game: Game, seats: int, given: Options) -> dict[str, Value]
         if not game.schema[name].allows(value):
             allowed = game.schema[name].describe()
             problems.append(f"{game.name} option {name} cannot be {value!r}; allowed: {allowed}")
-    if not problems:
-        game.check(seats, options)
-        return options
-    raise ConfigError("; ".join(problems))
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return options
 
 
 def rule_set_id(game: Game, options: Options) -> str:

@@ -75,10 +75,6 @@ class TakeStones(msgspec.Struct, frozen=True):
             "limit": Option(low=1, high=5, default=lambda seats: 2),
         }
 
-    def check(self, seats: int, options: Options) -> None:
-        if options["heap"] == 0:
-            raise ConfigError("stones cannot be played with heap=0")
-
     def deck(self, options: Options) -> tuple[str, ...]:
         return ("a", "b", "c", "d", "e")
 
@@ -120,7 +116,6 @@ def test_given_options_are_kept() -> None:
         ({"misere": 1}, "stones option misere cannot be 1; allowed: false | true"),
         ({"limit": 0}, r"stones option limit cannot be 0; allowed: 1 \.\.\. 5$"),
         ({"wild": 1}, "stones has no option 'wild'; its options are heap, limit, misere"),
-        ({"heap": 0}, "cannot be played with heap=0"),
     ],
 )
 def test_impossible_options_are_refused(given: Options, text: str) -> None:

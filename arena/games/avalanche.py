@@ -297,9 +297,6 @@ class Avalanche(msgspec.Struct, frozen=True):
         """The one option, of A9."""
         return {"open_pile": Option(values=("nobody", "last_player"))}
 
-    def check(self, seats: int, options: Options) -> None:
-        """Accept everything: there is one option, it goes with any number of seats."""
-
     def deck(self, options: Options) -> tuple[str, ...]:
         """Return 110 cards, each its rank alone: eight of each from 2 to A, then six jokers."""
         return tuple(rank for rank in _STRENGTH for _ in range(_COPIES[rank]))

@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.cards import RANKS, sorted_deck
-from arena.errors import ConfigError
 from arena.games.durak_cards import CARD
 from arena.games.durak_collecting import MAX_REDEALS, begin_collecting
 from arena.games.durak_rules import number_or, rules_of
@@ -60,19 +59,6 @@ class Durak:
     version = 1
     seats = range(2, 7)
     schema = SCHEMA
-
-    def check(self, seats: int, options: Options) -> None:
-        """Refuse transfer options that contradict each other."""
-        if options["transfer"] and options["max_attack"] == 1:
-            raise ConfigError(
-                "durak option transfer cannot be true with max_attack 1: a transfer makes two attack cards; "
-                "raise max_attack or leave transfer false"
-            )
-        if not options["transfer"] and not options["first_transfer"]:
-            raise ConfigError(
-                "durak option first_transfer cannot be false with transfer false: there are no transfers to forbid; "
-                "set transfer true or leave first_transfer out"
-            )
 
     def deck(self, options: Options) -> tuple[str, ...]:
         """Return 36 cards (six to ace) or 52."""

@@ -332,9 +332,6 @@ class Smokestack:
         "sweeps": Option((1,), low=0, high=99),
     }
 
-    def check(self, seats: int, options: Options) -> None:
-        """Accept everything: all options can be played together."""
-
     def deck(self, options: Options) -> tuple[str, ...]:
         """Return the 52 cards."""
         return sorted_deck()

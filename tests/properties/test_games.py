@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.cards import deck_order
-from arena.errors import ConfigError, IllegalAction
+from arena.errors import IllegalAction
 from arena.games import GAMES
 from arena.luck import Stream, derive
 from arena.rules import Action, Event, Game, Option, Seat, State, Value, complete_options, deal, replay
@@ -56,10 +56,7 @@ def tables(draw: st.DrawFn, name: str) -> Table:
     game = GAMES[name]
     seats = draw(st.sampled_from(game.seats))
     given_options = draw(st.fixed_dictionaries({}, optional={k: option_values(o) for k, o in game.schema.items()}))
-    try:
-        options = complete_options(game, seats, given_options)
-    except ConfigError:
-        reject()
+    options = complete_options(game, seats, given_options)
     keys = st.integers(0, 2**32).map(lambda number: number.to_bytes(32, "big"))
     return Table(game, seats, options, draw(keys), draw(keys))
 
