@@ -116,7 +116,7 @@ class DealRecord(msgspec.Struct, frozen=True):
         points: by seat, as the game counts.
         reason: the game's reason, or `fault`, or `forfeit` when nobody was asked.
         rated: False for a deal that counts in the standings only.
-        digests: by seat, SHA-256 of all messages sent to it in this deal without `clock`.
+        digests: by seat, SHA-256 of all messages sent to it in this deal without `clock`; empty if it was not dealt in.
         first_ids: by seat, the id of its first ask in this deal (ids count per process).
         cpu_us: by seat, CPU time of the bot's process during the deal; -1 where unknown.
         stale: by seat, answers with an older id that were dropped.

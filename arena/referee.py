@@ -13,11 +13,10 @@ from arena.bot import SPIN_S, Bot, OpenProcess, settle
 from arena.errors import BotError, FaultKind
 from arena.games import GAMES
 from arena.records import BotRef, DealRecord, Fault, Machine, MatchRecord, MatchSpec, Step
-from arena.rules import Action, Event, Game, Outcome, OutcomeType, Seat, State, bot_seed, deal
+from arena.rules import Action, Event, Game, Seat, State, bot_seed, deal
+from arena.verdict import FORFEIT_FAULTS, is_decided, places_with_faults
 from arena.wire import NOTE_BYTES, PROTOCOL, Act, encode_event, encode_observation
 
-FORFEIT_FAULTS = 3
-"""From this fault of a bot in a match on, its deals are forfeited or played by the house."""
 _LAG_EVERY_S = 0.02
 
 
@@ -61,33 +60,6 @@ class Lag:
         """Return the worst so far in microseconds and start again."""
         worst_us, self.worst_s = round(self.worst_s * 1e6), 0.0
         return worst_us
-
-
-def is_decided(faulted: Collection[Seat], seats: int, outcome_type: OutcomeType) -> bool:
-    """Tell whether faults leave nothing to play for: one clean seat at most, or the one loser is known."""
-    return len(faulted) >= seats - 1 or (outcome_type == "single_loser" and bool(faulted))
-
-
-def places_with_faults(
-    outcome: Outcome | None, faulted: Mapping[Seat, int], seats: int, outcome_type: OutcomeType
-) -> tuple[int, ...]:
-    """Return the places of a deal in which seats faulted.
-
-    Faulted seats place below all others, a later fault above an earlier one. The others keep the game's order among
-    themselves, or share the first place where the faulted seat is the one loser or the deal was not played out.
-
-    Args:
-        faulted: the step at which each faulted.
-    """
-    clean = [seat for seat in range(seats) if seat not in faulted]
-    ranked = outcome is not None and outcome_type == "ranking"
-    order = outcome.places if outcome is not None and ranked else (1,) * seats
-    return tuple(
-        1 + len(clean) + sum(step > faulted[seat] for step in faulted.values())
-        if seat in faulted
-        else 1 + sum(order[other] < order[seat] for other in clean)
-        for seat in range(seats)
-    )
 
 
 class Leg:
@@ -273,7 +245,8 @@ class Deal:
 
     def _leave(self, seat: Seat, bot: Bot) -> None:
         self.live.pop(seat, None)
-        self._digests[seat] = bot.talk.digest()
+        if self._first_ids[seat]:  # it was dealt in
+            self._digests[seat] = bot.talk.digest()
         self._stale[seat] = bot.talk.stale
         used_us = bot.process.cpu_us()
         is_known = min(used_us, self._cpu_us[seat]) >= 0

@@ -15,11 +15,11 @@ from sqlite_utils import Database
 
 from arena.errors import ArenaError, InfraError
 from arena.executor import Executor
-from arena.explain import rules_of
 from arena.luck import derive
 from arena.plan import allows_smaller, plan_of, scheduled, table_scores
 from arena.rating.pool import rate
 from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, Round
+from arena.retelling import rules_of
 from arena.schedule.roundrobin import round_robin
 from arena.schedule.swiss import next_round
 from arena.store import matches, ratings, tournaments

@@ -15,11 +15,12 @@ from trio.testing import MockClock
 
 from arena.bot import Process
 from arena.errors import ConfigError, IllegalAction
-from arena.explain import Line, dialogue, moments, rules_of, sent_frames
+from arena.explain import Line, dialogue
 from arena.games import GAMES
 from arena.plan import Plan, plan_of
 from arena.records import BotRef, Clock, DealRecord, Fault, MatchRecord, MatchSpec
 from arena.referee import play_match
+from arena.retelling import Retelling, moments, rules_of
 from arena.rules import Value, complete_options, rule_set_id
 from arena.store import matches, tournaments
 from arena.store.database import open_reader, open_writer
@@ -151,7 +152,8 @@ def test_the_messages_are_those_that_were_sent(game: str, seats: int, habit: str
             if deal.first_ids[seat]:
                 told.append(messages)
             if not faults_of(record, deal):
-                frames = sent_frames(match, deal, seat, CLOCK)
+                said = Retelling(match, deal, (), CLOCK, [seat]).follow()
+                frames = [one.what for one in said if isinstance(one.what, bytes)]
                 assert [msgpack.unpackb(frame[4:]) for frame in frames] == messages
     assert sorted(map(msgpack.packb, told)) == sorted(map(msgpack.packb, sent)), "the clocks too"
 

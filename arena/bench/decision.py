@@ -17,12 +17,12 @@ import msgspec
 import trio
 
 from arena.bot import OpenProcess
-from arena.explain import sent_frames
 from arena.games import GAMES
 from arena.lane import LaneConfig, host_for, machine_facts
 from arena.luck import derive
 from arena.records import BotRef, MatchRecord, MatchSpec
 from arena.referee import play_match
+from arena.retelling import Retelling
 from arena.rules import complete_options, rule_set_id
 from arena.schedule.seatings import seatings
 from arena.store.matches import StoredMatch
@@ -104,7 +104,8 @@ async def _limit(spec: MatchSpec, open_process: OpenProcess, record: MatchRecord
         os.write(process.stdin, Conversation().hello(spec.clock, 0))
         _read_frame(process.stdout)
         for deal in (deal for deal in record.deals if deal.leg == 0):
-            frames = sent_frames(_as_stored(spec), deal, 0, spec.clock)
+            told = Retelling(_as_stored(spec), deal, (), spec.clock, [0])
+            frames = [said.what for said in told.follow() if isinstance(said.what, bytes)]
             asks: list[bool] = [msgpack.unpackb(frame[_LENGTH.size :])["type"] == "ask" for frame in frames]
             spent_ns = 0
             for frame, is_ask in zip(frames, asks, strict=True):

@@ -201,7 +201,7 @@ def _deal_key(name: str) -> tuple[int, int, int] | None:
 @app.command(epilog="Example: arena replay 17-3-0")
 def replay(deal: Deal, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """Execute a stored deal again and show each step of it."""
-    from arena.explain import moments
+    from arena.retelling import moments
 
     with open_reader(db) as opened:
         match, record, faults = find_deal(opened, deal)
@@ -237,7 +237,7 @@ def _word(value: object) -> str:
 
 
 def _moment_document(moment: object, seats: Mapping[int, str]) -> dict[str, object]:
-    from arena.explain import Moment
+    from arena.retelling import Moment
 
     assert isinstance(moment, Moment)
     step = moment.step
