@@ -14,7 +14,7 @@ from arena.errors import BotError, FaultKind
 from arena.games import GAMES
 from arena.records import BotRef, DealRecord, Fault, Machine, MatchRecord, MatchSpec, Step
 from arena.rules import Action, Event, Game, Seat, State, bot_seed, deal
-from arena.verdict import FORFEIT_FAULTS, is_decided, places_with_faults
+from arena.verdict import FORFEIT_FAULTS, is_decided, verdict
 from arena.wire import NOTE_BYTES, PROTOCOL, Act, encode_event, encode_observation
 
 _LAG_EVERY_S = 0.02
@@ -254,27 +254,19 @@ class Deal:
 
     def record(self, state: State, began: float) -> DealRecord:
         """Tell the remaining bots how it ended and return all that is kept of the deal."""
-        outcome = state.outcome
-        points = outcome.points if outcome is not None else (0,) * self.seats
-        forfeited = any(step < 0 for step in self.faulted.values())
-        reason = outcome.reason if outcome is not None else "fault" if self.faults else "forfeit"
-        places = (
-            outcome.places
-            if outcome is not None and not self.faulted
-            else places_with_faults(outcome, self.faulted, self.seats, self._outcome_type)
-        )
+        ended = verdict(state.outcome, self.faulted, self.seats, self._outcome_type)
         for seat, bot in list(self.live.items()):
-            bot.send(bot.talk.over(places, points, reason))
+            bot.send(bot.talk.over(ended.places, ended.points, ended.reason))
             self._leave(seat, bot)
         return DealRecord(
             self.deck,
             self.leg.number,
             self.leg.seating,
             tuple(self.steps),
-            places,
-            points,
-            reason,
-            not forfeited,
+            ended.places,
+            ended.points,
+            ended.reason,
+            ended.rated,
             tuple(self._digests),
             tuple(self._first_ids),
             tuple(self._cpu_us),

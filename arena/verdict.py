@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import msgspec
+
 from arena.rules import Outcome, OutcomeType, Seat
 
 FORFEIT_FAULTS = 3
@@ -34,4 +36,29 @@ def places_with_faults(
         if seat in faulted
         else 1 + sum(order[other] < order[seat] for other in clean)
         for seat in range(seats)
+    )
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is recorded of how a deal ended; the names are those of `arena.records.DealRecord`."""
+
+    places: tuple[int, ...]
+    points: tuple[int, ...]
+    reason: str
+    rated: bool
+
+
+def verdict(outcome: Outcome | None, faulted: Mapping[Seat, int], seats: int, outcome_type: OutcomeType) -> Verdict:
+    """Return the verdict of a deal.
+
+    Args:
+        outcome: the game's, or None if the deal was not played out.
+        faulted: the step at which each faulted seat did; -1 for one that had forfeited before the deal.
+    """
+    faults = any(step >= 0 for step in faulted.values())
+    return Verdict(
+        outcome.places if outcome and not faulted else places_with_faults(outcome, faulted, seats, outcome_type),
+        outcome.points if outcome else (0,) * seats,
+        outcome.reason if outcome else "fault" if faults else "forfeit",
+        rated=all(step >= 0 for step in faulted.values()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.cli import bench, bots, new, play, run, views
+from arena.cli import bench, bots, new, play, run, verify, views
 from arena.cli.app import app, main
 
-__all__ = ["app", "bench", "bots", "main", "new", "play", "run", "views"]
+__all__ = ["app", "bench", "bots", "main", "new", "play", "run", "verify", "views"]

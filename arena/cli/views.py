@@ -135,7 +135,7 @@ def standings(
     from arena.plan import final_standings, plan_of
 
     with open_reader(db) as opened:
-        found = _tournament(opened, tournament)
+        found = find_tournament(opened, tournament)
         games = list(plan_of(found).games)
         if game and game not in games:
             raise ConfigError(f"tournament {found.name} has no game {game!r}; it has {', '.join(games)}")
@@ -167,7 +167,12 @@ def standings(
         typer.echo()
 
 
-def _tournament(db: Database, name: str) -> tournaments.Tournament:
+def find_tournament(db: Database, name: str) -> tournaments.Tournament:
+    """Return a tournament by its name, or the newest for `last`.
+
+    Raises:
+        ConfigError: there is none of that name; names those there are.
+    """
     known = tournaments.tournaments(db)
     found = (known[0] if known else None) if name == "last" else tournaments.find(db, name)
     if found is None:

@@ -130,7 +130,7 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
     """Return a stored deal, or None."""
     query = "SELECT record FROM deal WHERE match = ? AND deck = ? AND leg = ?"
     for (packed,) in db.execute(query, (number, deck, leg)):
-        return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
+        return _unpacked(packed)
     return None
 
 
@@ -144,6 +144,22 @@ def last_deal(db: Database) -> tuple[int, int, int] | None:
     for number, deck, leg in db.execute(query):
         return int(number), int(deck), int(leg)
     return None
+
+
+def played(db: Database, tournament: int) -> list[int]:
+    """Return the ids of the played matches of a tournament."""
+    query = "SELECT id FROM match WHERE tournament = ? AND state = 'played' ORDER BY id"
+    return [number for (number,) in db.execute(query, (tournament,))]
+
+
+def records(db: Database, number: int) -> list[DealRecord]:
+    """Return all of a match's deals, in the order of play."""
+    query = "SELECT record FROM deal WHERE match = ? ORDER BY leg, deck"
+    return [_unpacked(packed) for (packed,) in db.execute(query, (number,))]
+
+
+def _unpacked(packed: bytes) -> DealRecord:
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
 
 
 def deals(db: Database, number: int) -> list[Placing]:

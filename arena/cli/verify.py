@@ -1,0 +1,101 @@
+"""`arena verify` and `arena reveal`: that stored results are what was played, and that nobody chose the cards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+from sqlite_utils import Database
+
+from arena.cli.app import DEFAULT_DB, EXIT_NO, Db, Json, app
+from arena.cli.output import emit_json, harmless, say
+from arena.cli.views import find_tournament
+from arena.plan import plan_of
+from arena.store import matches, tournaments
+from arena.store.database import open_reader
+from arena.store.tournaments import Tournament
+from arena.verify import Difference, check_deals, check_luck, check_match, revealed
+
+_SHOWN = 50
+_CUT = 80
+
+
+@app.command(epilog="Example: arena verify spring")
+def verify(
+    tournament: Annotated[str, typer.Argument(help="A tournament's name; by default the whole database.")] = "",
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Leave the messages out: three times as fast.")] = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Execute every stored deal again and compare outcome, messages and luck; exit code 1 if anything differs."""
+    began, deals = time.perf_counter(), 0
+    differences: list[Difference] = []
+    with open_reader(db) as opened:
+        everything = [*tournaments.tournaments(opened), *tournaments.tournaments(opened, "play")]
+        chosen = [find_tournament(opened, tournament)] if tournament else everything
+        for one in chosen:
+            differences += check_luck(one, everything)
+            for count, found in _check_matches(opened, one, messages=not outcomes):
+                deals += count
+                differences += found
+    took = time.perf_counter() - began
+    if as_json:
+        rows = [msgspec.structs.asdict(difference) for difference in differences]
+        emit_json("verify/1", {"tournaments": len(chosen), "deals": deals, "seconds": took, "differences": rows})
+    else:
+        for difference in differences[:_SHOWN]:
+            typer.echo(_line(difference))
+        if len(differences) > _SHOWN:
+            typer.echo(f"... and {len(differences) - _SHOWN} more, all of them with --json")
+        typer.echo(f"{deals} deals of {len(chosen)} tournaments and plays: {len(differences)} differences")
+        say(f"{deals / took:.0f} deals a second")
+    if differences:
+        raise typer.Exit(EXIT_NO)
+
+
+def _line(difference: Difference) -> str:
+    stored, found = (
+        value if len(value) <= _CUT else value[: _CUT - 3] + "..." for value in (difference.stored, difference.found)
+    )
+    return harmless(f"{difference.where}: {difference.what}: stored {stored}, found {found}")
+
+
+def _check_matches(db: Database, tournament: Tournament, *, messages: bool) -> Iterator[tuple[int, list[Difference]]]:
+    """Yield for each played match its number of deals and what differs."""
+    clock = plan_of(tournament).clock
+    for number in matches.played(db, tournament.id):
+        match = matches.match(db, number)
+        assert match is not None
+        deals = matches.records(db, number)
+        faults = [found.fault for found in matches.faults(db, number=number)]
+        found = [*check_match(tournament, match), *check_deals(match, deals, faults, clock, messages=messages)]
+        yield len(deals), found
+
+
+@app.command(epilog="Example: arena reveal spring --json > spring.json")
+def reveal(
+    tournament: Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")],
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show the commitment of a tournament and, once it is finished, the master seed and all that follows from it."""
+    with open_reader(db) as opened:
+        found = find_tournament(opened, tournament)
+        played = [matches.match(opened, number) for number in matches.played(opened, found.id)]
+    if found.finished_at is None:
+        document: dict[str, object] = {"tournament": found.name, "commitment": found.commitment.hex(), "master": None}
+    else:
+        document = revealed(found, [match for match in played if match is not None])
+    if as_json:
+        emit_json("reveal/1", document)
+        return
+    typer.echo(f"commitment {found.commitment.hex()}")
+    if found.finished_at is None:
+        typer.echo("the master seed is shown when the tournament is finished")
+    else:
+        typer.echo(f"salt       {found.salt.hex()}")
+        typer.echo(f"master     {found.master.hex()}")
+        typer.echo(f"{len(played)} matches; --json has their decks and seeds, protocol.md says how each follows")
