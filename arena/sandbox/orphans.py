@@ -60,8 +60,11 @@ def supervise() -> None:
     """
     adopt_orphans()
     parent = os.getpid()
+    handled = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, handled)  # none may come before it is known what to do
     runner = os.fork()
     if runner == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         die_with_parent(parent)
         return
 
@@ -70,8 +73,9 @@ def supervise() -> None:
             os.kill(runner, number)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the runner too
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in handled - {signal.SIGINT}:
         signal.signal(number, hand_on)
+    signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     _, status = os.waitpid(runner, 0)
     kill_children()
     code = os.waitstatus_to_exitcode(status)
