@@ -53,14 +53,18 @@ class _Lane:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the lane
         # Forked by this thread, not by trio's: the parent-death signal follows the forking thread. A session of its
         # own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
-        self._popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", "arena.lane"],
-            env=os.environ | {"PYTHONPATH": _import_path()},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            start_new_session=True,
-        )
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-P", "-m", "arena.lane"],
+                env=os.environ | {"PYTHONPATH": _import_path()},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise InfraError(f"cannot start a lane: {error}") from error
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
         self._to = trio.lowlevel.FdStream(os.dup(self._popen.stdin.fileno()))
@@ -76,7 +80,7 @@ class _Lane:
             await self._to.send_all((self._config or b"") + data)
             self._config = None
             reply: Reply = msgspec.msgpack.decode(await self._receive(), type=Reply)
-        except trio.BrokenResourceError:
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise InfraError(await self._epitaph()) from None
         return reply
 
@@ -96,11 +100,15 @@ class _Lane:
     async def _epitaph(self) -> str:
         """Return how the lane ended, with the last it said."""
         await self._wait()
+        if self._stderr.closed:
+            return "the pool of lanes was closed"
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
         said = self._stderr.read().decode(errors="replace").strip()
         return f"a lane ended with {self._popen.returncode}" + (f": {said}" if said else "")
 
     async def _wait(self) -> None:
+        if self._popen.returncode is not None:
+            return
         pidfd = os.pidfd_open(self._popen.pid)
         try:
             with trio.move_on_after(_GOODBYE_S):
@@ -115,17 +123,9 @@ class _Lane:
         """End the lane: at once if it plays, since it then has something to kill first."""
         with trio.CancelScope(shield=True):
             await self._to.aclose()
-            if self._popen.returncode is None:
-                await self._wait()
+            await self._wait()
             await self._from.aclose()
             self._stderr.close()
-
-
-def _start(config: LaneConfig) -> _Lane:
-    try:
-        return _Lane(config)
-    except OSError as error:
-        raise InfraError(f"cannot start a lane: {error}") from error
 
 
 class LocalLanes:
@@ -142,12 +142,12 @@ class LocalLanes:
         """Play a match on the next idle lane; see `Executor.play`."""
         config = await self._idle.receive()
         try:
-            lane = self._running.get(config) or _start(config)
+            lane = self._running.get(config) or _Lane(config)
             self._running[config] = lane
             try:
                 reply = await lane.play(spec)
             except BaseException:
-                del self._running[config]
+                self._running.pop(config, None)  # unless the pool is closing and has done so
                 await lane.close()
                 raise
         finally:

@@ -68,7 +68,7 @@ class Sandboxed:
             with contextlib.suppress(BlockingIOError):
                 said = os.read(self.stderr, 4096)
             raise InfraError(f"the sandbox ended with {code} before the bot began: {said.decode(errors='replace')}")
-        return 128 - code if code > 128 else code
+        return 128 - code if code - 128 in signal.valid_signals() else code  # as bwrap tells of signals
 
     async def wait(self) -> None:
         """Wait until the started program has ended."""

@@ -1,0 +1,144 @@
+"""What a bot at level `namespaced` can reach: each line of a probe that runs as a bot, seen from inside."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import msgspec
+import pytest
+
+from arena.lane import LaneConfig
+from arena.records import Clock
+from arena.sandbox import Level, available_level
+from arena.sandbox.environment import make_runtime
+from tests.fakes import spec_of
+from tests.scripts import HONEST, LaneProcess, living, script, token
+
+PROBE = """
+hello()
+ask()
+found = {}
+
+def tried(name, do):
+    try:
+        found[name] = do() or "done"
+    except Exception as error:
+        found[name] = f"{type(error).__name__} {getattr(error, 'errno', '')}"
+
+def fill(path):
+    written = 0
+    try:
+        for number in range(10):
+            with open(f"{path}/{number}", "wb", buffering=0) as file:
+                for _ in range(8):
+                    written += file.write(b"x" * (1 << 20))
+    except OSError:
+        pass
+    for number in range(10):
+        if os.path.exists(f"{path}/{number}"):
+            os.unlink(f"{path}/{number}")
+    return written
+
+def connect(family, address):
+    with socket.socket(family) as sock:
+        sock.connect(address)
+
+port, abstract, secret, runner = sys.argv[2:]
+tried("tcp", lambda: connect(socket.AF_INET, ("127.0.0.1", int(port))))
+tried("abstract", lambda: connect(socket.AF_UNIX, "\\0" + abstract))
+tried("secret", lambda: open(secret).read())
+tried("passwd", lambda: open("/etc/passwd").read())
+tried("environ", lambda: open(f"/proc/{runner}/environ").read())
+others = [name for name in os.listdir("/proc") if name.isdigit()]
+found["processes"] = len(others)
+found["leak"] = [name for name in others if b"SECRET" in open(f"/proc/{name}/environ", "rb").read()]
+for folder in ("/", "/usr", "/etc", "/bot", "/runtime", "/dev", "/proc", "/home", "/var/tmp", "/tmp", "/dev/shm"):
+    tried("write " + folder, lambda: open(folder + "/planted", "w").close())
+tried("kill runner", lambda: os.kill(int(runner), 9))
+tried("kill init", lambda: os.kill(1, 9))
+tried("kill all", lambda: os.kill(-1, 0))
+tried("hostname", socket.gethostname)
+tried("nice", lambda: os.nice(-5))
+tried("memory", lambda: len(bytearray(3 << 30)))
+found["tmp"] = fill("/tmp")
+found["shm"] = fill("/dev/shm")
+os.write(2, json.dumps(found).encode())
+sys.exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    best, problem = available_level()
+    assert best is Level.NAMESPACED, f"these tests need bwrap: {problem}"
+    folder = tmp_path_factory.mktemp("probe")
+    (folder / "secret").write_text("results")
+    name = f"arena-test-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind("\0" + name)
+        unix.listen()
+        for listener in (tcp, unix):
+            listener.setblocking(False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SECRET", "of the runner")
+            lane = LaneProcess(LaneConfig("namespaced", str(make_runtime(folder / "runtime"))))
+        port = str(tcp.getsockname()[1])
+        arguments = (port, name, str(folder / "secret"), str(lane.popen.pid))
+        bots = [script(folder / "probe", PROBE, *arguments), script(folder / "good", HONEST)]
+        record = lane.play(spec_of(*bots, clock=Clock(decision_ms=30_000, bank_ms=30_000, startup_ms=30_000)))
+        assert lane.close() == 0
+        for listener in (tcp, unix):
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+    assert living(token(folder / "probe")) == []
+    (fault,) = record.faults
+    assert (fault.kind.value, fault.detail) == ("crash", "exit"), fault
+    probed: dict[str, object] = msgspec.json.decode(fault.stderr)
+    return probed
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        ("tcp", "ConnectionRefusedError 111"),
+        ("abstract", "ConnectionRefusedError 111"),
+        ("secret", "FileNotFoundError 2"),
+        ("passwd", "FileNotFoundError 2"),
+        ("environ", "FileNotFoundError 2"),
+        ("write /", "OSError 30"),
+        ("write /usr", "OSError 30"),
+        ("write /etc", "OSError 30"),
+        ("write /bot", "OSError 30"),
+        ("write /runtime", "OSError 30"),
+        ("write /dev", "OSError 30"),
+        ("write /tmp", "done"),
+        ("write /dev/shm", "done"),
+        ("kill runner", "ProcessLookupError 3"),
+        ("hostname", "bot"),
+        ("memory", "MemoryError "),
+        ("leak", []),
+    ],
+)
+def test_what_it_reaches(found: dict[str, object], attempt: str, expected: object) -> None:
+    assert found[attempt] == expected
+
+
+def test_it_sees_itself_and_the_first_process_only(found: dict[str, object]) -> None:
+    assert found["processes"] == 2
+
+
+def test_other_folders_are_not_there_or_not_to_be_written(found: dict[str, object]) -> None:
+    for folder in ("/home", "/var/tmp", "/proc"):
+        assert found[f"write {folder}"] != "done"
+
+
+@pytest.mark.parametrize(("folder", "cap"), [("tmp", 32 << 20), ("shm", 4 << 20)])
+def test_what_it_can_write_is_capped(found: dict[str, object], folder: str, cap: int) -> None:
+    written = found[folder]
+    assert isinstance(written, int)
+    assert cap // 2 < written <= cap
+
+
+def test_it_has_no_privilege_to_be_more_than_nice(found: dict[str, object]) -> None:
+    assert found["nice"] in ("PermissionError 13", "PermissionError 1")
