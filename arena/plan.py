@@ -68,15 +68,33 @@ def swiss_rounds(entrants: int, seats: int) -> int:
 
 
 def new_tournament(
-    name: str, plan: Plan, isolation: str, now: float, *, seed: int | None = None, kind: str = "tournament"
+    name: str,
+    plan: Plan,
+    isolation: str,
+    now: float,
+    match_count: int,
+    *,
+    seed: int | None = None,
+    kind: str = "tournament",
 ) -> Tournament:
-    """Return a tournament to be stored, with a fresh master seed or, for practice, one made from a short seed."""
-    master = secrets.token_bytes(32) if seed is None else derive(b"practice", "master", seed)
+    """Return a tournament to be stored, with a fresh master seed or, for practice, one made from a short seed.
+
+    Args:
+        match_count: how many matches it will have in all.
+    """
+    master = secrets.token_bytes(32) if seed is None else practice_master(seed)
     salt = secrets.token_bytes(32) if seed is None else derive(b"practice", "salt", seed)
     spec = msgspec.json.encode(plan).decode()
     commit = commitment(master, salt)
     practice = seed is not None
-    return Tournament(0, name, kind, spec, practice, isolation, __version__, PROTOCOL, commit, salt, master, now)
+    return Tournament(
+        0, name, kind, spec, practice, isolation, __version__, PROTOCOL, commit, salt, master, now, match_count
+    )
+
+
+def practice_master(seed: int) -> bytes:
+    """Return the master seed that a short seed stands for."""
+    return derive(b"practice", "master", seed)
 
 
 def scheduled(plan: Plan, tournament: Tournament, game: str, number: int, table: Sequence[int]) -> Scheduled:
@@ -89,14 +107,24 @@ def scheduled(plan: Plan, tournament: Tournament, game: str, number: int, table:
     return Scheduled(pool, tuple(table), decks, seatings(seats, plan.seatings))
 
 
-def same_tournament(stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant]) -> list[str]:
-    """Return what differs between a stored tournament and what was asked for now; empty if nothing does."""
+def same_tournament(
+    stored: Tournament, plan: Plan, entrants: Sequence[Entrant], bots: Sequence[Entrant], seed: int | None = None
+) -> list[str]:
+    """Return what differs between a stored tournament and what was asked for now; empty if nothing does.
+
+    Args:
+        entrants: of the stored one.
+        bots: asked for.
+        seed: asked for; None takes whatever the stored one has.
+    """
     kept = msgspec.to_builtins(plan_of(stored))
     asked = msgspec.to_builtins(plan)
     differences = [f"{key} was {kept[key]}, now {asked[key]}" for key in kept if kept[key] != asked[key]]
     before, after = ({(bot.name, bot.hash) for bot in side} for side in (entrants, bots))
     differences += [f"{name} ({bot[:12]}) no longer plays" for name, bot in sorted(before - after)]
     differences += [f"{name} ({bot[:12]}) is new" for name, bot in sorted(after - before)]
+    if seed is not None and practice_master(seed) != stored.master:
+        differences.append(f"its seed was another than {seed}")
     return differences
 
 
@@ -115,23 +143,17 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     return standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
 
 
-def expected_matches(db: Database, tournament: Tournament) -> int:
-    """Return the number of matches of a whole tournament."""
-    plan = plan_of(tournament)
-    total = 0
+def match_counts(plan: Plan, entrants: Sequence[Entrant]) -> dict[str, int]:
+    """Return the number of matches of each game of a whole tournament."""
+    counts = {}
     for game in plan.games:
-        players = len(tournaments.entrants(db, tournament.id, game))
+        players = sum(game in entrant.games for entrant in entrants)
         if plan.format == "round-robin":
-            total += plan.rounds * tables_per_cycle(players, plan.seats)
+            counts[game] = plan.rounds * tables_per_cycle(players, plan.seats)
         else:
             shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
-            total += plan.rounds * (shape.full + shape.small)
-    return total
-
-
-def played_matches(db: Database, tournament: Tournament) -> int:
-    """Return the number of matches that are stored as played."""
-    return matches.count_played(db, tournament.id)
+            counts[game] = plan.rounds * (shape.full + shape.small)
+    return counts
 
 
 def allows_smaller(plan: Plan, game: str) -> bool:

@@ -16,9 +16,10 @@ from sqlite_utils import Database
 from arena.errors import ArenaError, InfraError
 from arena.executor import Executor
 from arena.luck import derive
-from arena.plan import allows_smaller, plan_of, scheduled, table_scores
-from arena.rating.pool import rate
-from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, Round
+from arena.plan import allows_smaller, match_counts, plan_of, scheduled, table_scores
+from arena.rating.duels import Collector
+from arena.rating.pool import rate_collected
+from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, PoolKey, Round
 from arena.retelling import rules_of
 from arena.schedule.roundrobin import round_robin
 from arena.schedule.swiss import next_round
@@ -75,8 +76,13 @@ class _Contest:
         self.tournament = tournament
         self.game = game
         self.plan = plan_of(tournament)
-        self.numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+        entrants = tournaments.entrants(db, tournament.id)
+        self.numbers = [entrant.number for entrant in entrants if game in entrant.games]
         self._bots = bots
+        counts = match_counts(self.plan, entrants)
+        earlier = list(counts)[: list(counts).index(game)]
+        self._first_match = tournament.first_match + sum(counts[one] for one in earlier)
+        self._pools: dict[int, Collector] = {}
 
     def rounds(self) -> Iterator[Round]:
         """Yield the rounds that are not complete, scheduling each when asked for it, once those before are complete."""
@@ -85,7 +91,7 @@ class _Contest:
         for following in self._following([played for played, _ in stored]):
             with writing(self.db):
                 tables = [self._scheduled(following.number, table) for table in following.tables]
-                tournaments.add_round(self.db, self.tournament.id, self.game, following, tables)
+                tournaments.add_round(self.db, self.tournament.id, self.game, following, tables, self._first_match)
             yield following
 
     def _following(self, history: list[Round]) -> Iterator[Round]:
@@ -119,8 +125,18 @@ class _Contest:
         with writing(self.db):
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
-                fitted = rate(matches.rated_deals(self.db, pool), key.outcome_type)
+                fitted = rate_collected(self._collected(pool, key, number))
                 ratings.save(self.db, pool, self.tournament.id, number, fitted)
+
+    def _collected(self, pool: int, key: PoolKey, number: int) -> Collector:
+        """Return all rated deals of a pool; after the first time only those of the round are read."""
+        collector = self._pools.get(pool)
+        if collector is None:
+            collector = self._pools[pool] = Collector(key.outcome_type)
+            collector.add(matches.rated_deals(self.db, pool))
+        else:
+            collector.add(matches.rated_deals(self.db, pool, (self.tournament.id, self.game, number)))
+        return collector
 
 
 async def run(

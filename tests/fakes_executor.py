@@ -22,7 +22,7 @@ from arena.bot import Process, Tail
 from arena.errors import BotError, FaultKind, InfraError
 from arena.games import GAMES
 from arena.luck import derive
-from arena.plan import Plan, final_standings, new_tournament
+from arena.plan import Plan, final_standings, match_counts, new_tournament
 from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.rules import complete_options
@@ -202,13 +202,14 @@ def begin(
     games: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Tournament:
     """Store a new tournament and its bots, which play all its games unless `games` says otherwise by name."""
-    made = new_tournament(name, plan, "none", 1.0, seed=seed, kind=kind)
     ordered = sorted(bots, key=lambda bot: bot.hash)
+    played = {bot.name: (games or {}).get(bot.name, tuple(plan.games)) for bot in ordered}
+    entrants = [Entrant(number, bot.name, bot.hash, played[bot.name]) for number, bot in enumerate(ordered)]
+    count = sum(match_counts(plan, entrants).values())
+    made = new_tournament(name, plan, "none", 1.0, count, seed=seed, kind=kind)
     with writing(db):
         for bot in ordered:
             kept_bots.add_bot(db, bot.hash, "", 1, 1, 1.0)
-        played = {bot.name: (games or {}).get(bot.name, tuple(plan.games)) for bot in ordered}
-        entrants = [Entrant(number, bot.name, bot.hash, played[bot.name]) for number, bot in enumerate(ordered)]
         return tournaments.get(db, tournaments.create(db, made, entrants))
 
 

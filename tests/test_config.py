@@ -273,14 +273,6 @@ smokestack.doubel = "off"
     ]
 
 
-def test_options_that_clash_are_told(file: Path) -> None:
-    text = "[options.durak]\ntransfer = true\nmax_attack = 1"
-    told = "spring.toml:2: options.durak: durak option transfer cannot be true with max_attack 1"
-    assert mistake(file, text) == told
-    assert "options.durak: durak option" in mistakes(file, 'name = ""\n' + text)[1]
-    assert len(mistakes(file, 'name = "x"\nseats = 1\n' + text)) == 1
-
-
 def test_options_are_checked_whatever_else_is_wrong(file: Path) -> None:
     text = 'games = "none"\nseats = 99\n[options.durak]\ndeck = 40\n[options.smokestack]\nsweeps = "many"'
     told = mistakes(file, text)

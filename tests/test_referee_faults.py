@@ -8,8 +8,8 @@ import pytest
 from trio.testing import MockClock
 
 from arena.games import GAMES
-from arena.referee import is_decided, places_with_faults
 from arena.rules import Outcome, OutcomeType, Seat, deal
+from arena.verdict import is_decided, places_with_faults
 from arena.wire import STALE_ANSWERS
 from tests.fakes import (
     HELLO,

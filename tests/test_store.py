@@ -397,10 +397,14 @@ def test_names_to_show(db: Database) -> None:
 
 def test_a_tournament_is_kept_whole(db: Database) -> None:
     keep(db, A, B)
-    made = Tournament(99, "spring", "tournament", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5)
+    made = Tournament(99, "spring", "tournament", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5, 4)
     entrants = [Entrant(0, "ace", A, ("durak",)), Entrant(1, "bee", B, ("avalanche", "durak"))]
     number = tournaments.create(db, made, entrants)
-    assert tournaments.get(db, number) == tournaments.find(db, "spring") == msgspec.structs.replace(made, id=number)
+    assert (
+        tournaments.get(db, number)
+        == tournaments.find(db, "spring")
+        == msgspec.structs.replace(made, id=number, first_match=1)
+    )
     assert tournaments.entrants(db, number) == entrants
     assert tournaments.entrants(db, number, "avalanche") == entrants[1:]
     with pytest.raises(ConfigError, match="there is a tournament called 'spring' already; choose another with --name"):
@@ -428,7 +432,7 @@ def schedule(db: Database, tournament: Tournament, number: int = 1, *tables: tup
     tables = tables or ((0, 1),)
     planned = [Scheduled(POOL, table, KEYS, LEGS) for table in tables]
     with writing(db):
-        tournaments.add_round(db, tournament.id, "durak", Round(number, tables, (2,)), planned)
+        tournaments.add_round(db, tournament.id, "durak", Round(number, tables, (2,)), planned, tournament.first_match)
     return matches.unplayed(db, tournament.id, "durak", number)
 
 
@@ -571,7 +575,7 @@ def test_faults_are_told_with_the_entrants_name(db: Database) -> None:
 
 def test_faults_of_a_bot_that_plays_itself_name_the_right_place(db: Database) -> None:
     keep(db, A)
-    made = Tournament(0, "play 1", "play", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5)
+    made = Tournament(0, "play 1", "play", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5, 4)
     entrants = [Entrant(number, name, A, ("durak",)) for number, name in enumerate(("left", "right"))]
     with writing(db):
         number = tournaments.create(db, made, entrants)

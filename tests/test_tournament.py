@@ -20,11 +20,9 @@ from arena.games import GAMES
 from arena.plan import (
     Plan,
     check_plan,
-    expected_matches,
     final_standings,
     new_tournament,
     plan_of,
-    played_matches,
     same_tournament,
     swiss_rounds,
 )
@@ -112,11 +110,11 @@ def test_a_whole_tournament(db: Database, plan: Plan, entrants: int, sizes: set[
     bots = refs(entrants)
     lanes = FakeLanes(shuffle=5)
     spring = begin(db, plan, bots)
-    expected = expected_matches(db, spring)
+    expected = spring.match_count
     finished, events = play(db, spring, bots, lanes)
     assert finished
     assert tournaments.get(db, spring.id).finished_at == 2.0
-    assert len(lanes.played) == len(set(lanes.played)) == expected == played_matches(db, spring)
+    assert len(lanes.played) == len(set(lanes.played)) == expected == matches.count_played(db, spring.id)
     decks_of: dict[tuple[str, int, int], set[tuple[bytes, ...]]] = {}
     for game in plan.games:
         rounds = all_rounds(db, spring, game)
@@ -250,7 +248,7 @@ def test_bots_sit_only_at_tables_of_their_games(db: Database) -> None:
     }
     assert seen == {"durak": {"bot-0", "bot-1", "bot-3", "bot-4"}, "avalanche": {"bot-2", "bot-3", "bot-4"}}
     assert {names[line.entrant] for line in final_standings(db, spring, "avalanche")} == seen["avalanche"]
-    assert expected_matches(db, spring) == played_matches(db, spring) == 6 + 3
+    assert spring.match_count == matches.count_played(db, spring.id) == 6 + 3
 
 
 def test_few_deals_give_ratings_without_errors(db: Database) -> None:
@@ -321,7 +319,7 @@ def test_stopped_again_and_again_it_ends_the_same(db: Database, other: Database,
         played += lanes.played
         sessions += 1
         assert sessions < 100
-        assert played_matches(db, spring) == len(played) == len(set(played)), "each is played and stored once"
+        assert matches.count_played(db, spring.id) == len(played) == len(set(played)), "each is played and stored once"
     assert sessions > 1
     assert result(db, spring, plan.games) == reference
 
@@ -418,7 +416,7 @@ def test_a_report_that_fails_loses_no_match(db: Database) -> None:
 
     with pytest.raises(ExceptionGroup):
         trio.run(main)
-    assert played_matches(db, spring) > 0
+    assert matches.count_played(db, spring.id) > 0
     assert play(db, spring, bots)[0]
 
 
@@ -463,14 +461,14 @@ def test_the_schedule_of_a_round_robin_is_made_once(db: Database, monkeypatch: p
 
 
 def test_a_master_is_committed_to_and_fresh() -> None:
-    one, two = (new_tournament("t", LONG, "none", 1.0) for _ in range(2))
+    one, two = (new_tournament("t", LONG, "none", 1.0, 1) for _ in range(2))
     assert one.commitment == hashlib.sha256(one.master + one.salt).digest()
     assert len(one.master) == len(one.salt) == 32
     assert len({one.master, two.master, one.salt, two.salt}) == 4
     assert not one.practice
-    practice = new_tournament("t", LONG, "none", 1.0, seed=7)
-    assert practice == new_tournament("t", LONG, "none", 1.0, seed=7)
-    assert practice.master != new_tournament("t", LONG, "none", 1.0, seed=8).master
+    practice = new_tournament("t", LONG, "none", 1.0, 1, seed=7)
+    assert practice == new_tournament("t", LONG, "none", 1.0, 1, seed=7)
+    assert practice.master != new_tournament("t", LONG, "none", 1.0, 1, seed=8).master
     assert practice.practice
     assert practice.commitment == hashlib.sha256(practice.master + practice.salt).digest()
 
@@ -480,7 +478,7 @@ def test_a_plan_comes_back_from_the_store_as_it_was(db: Database) -> None:
     back = plan_of(begin(db, plan, refs(4)))
     assert back == plan
     assert [type(value) for value in back.games["durak"].values()] == [bool, int, str]
-    assert msgspec.json.decode(new_tournament("t", Plan("swiss", {}, 1), "none", 1.0).spec).keys() == {
+    assert msgspec.json.decode(new_tournament("t", Plan("swiss", {}, 1), "none", 1.0, 1).spec).keys() == {
         "format",
         "games",
         "rounds",

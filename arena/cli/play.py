@@ -78,13 +78,13 @@ def _store(db: Database, site: Site, game: str, plan: Plan, players: list[Player
     now = time.time()
     with writing(db):
         count = len(tournaments.tournaments(db, "play"))
-        made = new_tournament(f"play {count + 1}", plan, site.level.value, now, seed=seed, kind="play")
+        made = new_tournament(f"play {count + 1}", plan, site.level.value, now, 1, seed=seed, kind="play")
         entrants = [Entrant(number, player.ref.name, player.ref.hash, (game,)) for number, player in enumerate(players)]
         number = tournaments.create(db, made, entrants)
         table = tuple(range(len(players)))
-        tournaments.add_round(db, number, game, Round(1, (table,)), [scheduled(plan, made, game, 1, table)])
+        match = tournaments.get(db, number).first_match
+        tournaments.add_round(db, number, game, Round(1, (table,)), [scheduled(plan, made, game, 1, table)], match)
         tournaments.finish(db, number, now)
-        (match,) = matches.unplayed(db, number, game, 1)
     stored = matches.match(db, match)
     assert stored is not None
     rules = GAMES[game]

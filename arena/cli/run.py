@@ -19,10 +19,10 @@ from arena.cli.progress import Display, Mode
 from arena.cli.site import Site, check_jobs, open_site, open_site_lanes
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
-from arena.plan import Plan, check_plan, expected_matches, new_tournament, played_matches, same_tournament, swiss_rounds
+from arena.plan import Plan, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
 from arena.records import BotHash, BotRef
 from arena.sandbox import require_level
-from arena.store import tournaments
+from arena.store import matches, tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import run as play_all
@@ -108,8 +108,8 @@ async def _play(
     db: Database, site: Site, tournament: Tournament, bots: dict[BotHash, BotRef], lanes: int, mode: Mode
 ) -> Tournament | None:
     stopping = trio.Event()
-    display = Display(mode, expected_matches(db, tournament))
-    display.start_from(played_matches(db, tournament))
+    display = Display(mode, tournament.match_count)
+    display.start_from(matches.count_played(db, tournament.id))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope)
         nursery.start_soon(display.keep_showing)
@@ -148,27 +148,29 @@ def _open_tournament(
     """
     if config.name is None:
         for stored in tournaments.tournaments(db):
-            if stored.finished_at is None and not _differences(db, stored, plan, entrants, site):
+            if stored.finished_at is None and not _differences(db, stored, plan, entrants, site, config.seed):
                 return stored, True
-        count = len(tournaments.tournaments(db))
-        name = f"{plan.format}-{count + 1}"
+        name = f"{plan.format}-{len(tournaments.tournaments(db)) + 1}"
     else:
         name = config.name
         stored_one = tournaments.find(db, name)
         if stored_one is not None:
             if stored_one.finished_at is not None:
                 raise ConfigError(f"tournament {name} is finished; play another under a new --name")
-            if differences := _differences(db, stored_one, plan, entrants, site):
+            if differences := _differences(db, stored_one, plan, entrants, site, config.seed):
                 raise ConfigError(f"tournament {name} was begun differently: {'; '.join(differences)}")
             return stored_one, True
-    made = new_tournament(name, plan, site.level.value, time.time(), seed=config.seed)
+    count = sum(match_counts(plan, entrants).values())
+    made = new_tournament(name, plan, site.level.value, time.time(), count, seed=config.seed)
     with writing(db):
         number = tournaments.create(db, made, entrants)
     return tournaments.get(db, number), False
 
 
-def _differences(db: Database, stored: Tournament, plan: Plan, entrants: list[Entrant], site: Site) -> list[str]:
-    found = same_tournament(stored, plan, tournaments.entrants(db, stored.id), entrants)
+def _differences(
+    db: Database, stored: Tournament, plan: Plan, entrants: list[Entrant], site: Site, seed: int | None
+) -> list[str]:
+    found = same_tournament(stored, plan, tournaments.entrants(db, stored.id), entrants, seed)
     if stored.isolation != site.level.value:
         found.append(f"isolation was {stored.isolation}, now {site.level.value}")
     return found

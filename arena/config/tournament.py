@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
@@ -12,10 +12,9 @@ from arena.config.document import COMMAND_LINE, Document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
 from arena.config.setting import game_of, parse_game
-from arena.errors import ConfigError
 from arena.games import GAMES, PRESETS
 from arena.records import Clock
-from arena.rules import Options, Value, complete_options
+from arena.rules import Value
 
 ALL = "all"
 """Every game, or every submitted bot."""
@@ -118,9 +117,6 @@ class TournamentConfig(BaseModel):
             refuse([Mistake((), not_allowed(value, "a table for each game, as in [options.durak]"))])
         tables = cast(dict[str, dict[str, Value]], value)  # which _table_mistakes makes sure of
         mistakes = [mistake for name in tables for mistake in _table_mistakes(name, tables[name], games)]
-        if "games" in info.data and "seats" in info.data:
-            broken = {mistake.path[0] for mistake in mistakes}
-            mistakes += _clashes([name for name in games if game_of(name) not in broken], info.data["seats"], tables)
         refuse(mistakes)
         return tables
 
@@ -198,13 +194,3 @@ def _table_mistakes(name: str, table: object, games: tuple[str, ...]) -> Iterato
                 yield Mistake((name, option), unknown(f"{name} option", option, schema))
             elif not schema[option].allows(value):
                 yield Mistake((name, option), not_allowed(value, schema[option].describe()))
-
-
-def _clashes(games: Sequence[str], seats: int, given: Mapping[str, Options]) -> Iterator[Mistake]:
-    """Yield what cannot be played together, of options that are each allowed."""
-    for name in games:
-        try:
-            game, preset = parse_game(name)
-            complete_options(GAMES[game], seats, {**preset, **given.get(game, {})})
-        except ConfigError as error:
-            yield Mistake((game_of(name),), str(error))

@@ -42,6 +42,11 @@ def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor |
     return rate_pool(deals, outcome_type, anchor).ratings
 
 
+def rate_collected(collector: Collector) -> tuple[Rating, ...]:
+    """Return the ratings of the deals that a collector has taken so far, as `rate` would."""
+    return _pool(collector.duels(), None).ratings
+
+
 def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
     """Return the ratings of a pool with what else a leaderboard shows.
 

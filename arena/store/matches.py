@@ -197,17 +197,25 @@ def faults(db: Database, *, number: int | None = None, tournament: int | None = 
     ]
 
 
-def rated_deals(db: Database, pool: int) -> Iterator[RatedDeal]:
-    """Stream the deals of a pool that may be rated: those of complete rounds of tournaments."""
+def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = None) -> Iterator[RatedDeal]:
+    """Stream the deals of a pool that may be rated: those of complete rounds of tournaments.
+
+    Args:
+        only: tournament, game and number of one round to leave it at.
+    """
     query = (
         "SELECT m.id, substr(m.decks, d.deck * 32 + 1, 32), d.seating, d.places FROM match m "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
         "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
-        "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = ? AND m.state = 'played' ORDER BY m.id"
+        "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = :pool AND m.state = 'played' "
     )
+    if only is not None:
+        query += "AND m.tournament = :tournament AND m.game = :game AND m.round = :round "
+    tournament, game, number = only or (0, "", 0)
+    given = {"pool": pool, "tournament": tournament, "game": game, "round": number}
     current = -1
     hashes: tuple[BotHash, ...] = ()
-    for number, key, seating, places in db.execute(query, (pool,)):
+    for number, key, seating, places in db.execute(query + "ORDER BY m.id", given):
         if number != current:
             current, hashes = number, _hashes(db, number)
         yield RatedDeal(key.hex(), tuple(hashes[place] for place in seating), tuple(places))

@@ -44,6 +44,8 @@ CREATE TABLE tournament (
     commitment BLOB NOT NULL,
     salt BLOB NOT NULL,
     master BLOB NOT NULL,
+    first_match INTEGER NOT NULL,
+    match_count INTEGER NOT NULL,
     created_at REAL NOT NULL,
     finished_at REAL
 ) STRICT;

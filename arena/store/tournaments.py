@@ -33,6 +33,7 @@ class Tournament(msgspec.Struct, frozen=True):
         spec: the whole configuration as JSON, defaults included.
         practice: it was played from a short seed.
         master: 32 bytes, secret until `finished_at` is set.
+        first_match: with `match_count`, the ids kept for its matches, so that ids do not depend on what finishes first.
         commitment: SHA-256(master || salt).
     """
 
@@ -48,11 +49,13 @@ class Tournament(msgspec.Struct, frozen=True):
     salt: bytes
     master: bytes
     created_at: float
+    match_count: int
+    first_match: int = 0
     finished_at: float | None = None
 
 
 def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) -> int:
-    """Store a new tournament and return its id; the one given is not used.
+    """Store a new tournament and return its id; that and the first match's id are set here.
 
     Raises:
         ConfigError: the name is taken.
@@ -61,6 +64,7 @@ def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) ->
         raise ConfigError(f"there is a tournament called {tournament.name!r} already; choose another with --name")
     row = msgspec.structs.asdict(tournament)
     del row["id"]
+    row["first_match"] = db.execute("SELECT coalesce(max(first_match + match_count), 1) FROM tournament").fetchone()[0]
     number = int(db.execute(_insert("tournament", row), row).lastrowid or 0)
     for entrant in entrants:
         kept = {"tournament": number, **msgspec.structs.asdict(entrant)}
@@ -107,14 +111,23 @@ class Scheduled(msgspec.Struct, frozen=True):
     legs: tuple[tuple[int, ...], ...]
 
 
-def add_round(db: Database, tournament: int, game: str, played: Round, matches: Sequence[Scheduled]) -> None:
-    """Store a round and its matches before any of them is played."""
+def add_round(
+    db: Database, tournament: int, game: str, played: Round, matches: Sequence[Scheduled], first_match: int
+) -> None:
+    """Store a round and its matches before any of them is played.
+
+    Args:
+        first_match: the id of the game's first match in the tournament; later rounds follow on.
+    """
     db.execute(
         "INSERT INTO round (tournament, game, number, byes) VALUES (?, ?, ?, ?)",
         (tournament, game, played.number, msgspec.json.encode(played.byes).decode()),
     )
-    for match in matches:
+    query = "SELECT count(*) FROM match WHERE tournament = ? AND game = ?"
+    (before,) = db.execute(query, (tournament, game)).fetchone()
+    for number, match in enumerate(matches, first_match + before):
         row: dict[str, object] = {
+            "id": number,
             "tournament": tournament,
             "game": game,
             "round": played.number,
@@ -122,7 +135,7 @@ def add_round(db: Database, tournament: int, game: str, played: Round, matches: 
             "decks": b"".join(match.decks),
             "legs": msgspec.json.encode(match.legs).decode(),
         }
-        number = db.execute(_insert("match", row), row).lastrowid
+        db.execute(_insert("match", row), row)
         for place, entrant in enumerate(match.table):
             db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (number, place, tournament, entrant))
 
