@@ -203,60 +203,6 @@ def _deal_key(name: str) -> tuple[int, int, int] | None:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-@app.command(epilog="Example: arena replay 17-3-0")
-def replay(deal: Deal, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
-    """Execute a stored deal again and show each step of it."""
-    from arena.retelling import moments
-
-    with open_reader(db) as opened:
-        match, record, faults = find_deal(opened, deal)
-    seats = {seat: match.names[place] for seat, place in enumerate(record.seating)}
-    told = moments(match, record)
-    if as_json:
-        emit_lines("replay/1", (_moment_document(moment, seats) for moment in told))
-        return
-    typer.echo(f"{deal} · {match.rule_set}")
-    typer.echo("   ".join(f"seat {seat} {harmless(name)}" for seat, name in seats.items()))
-    for moment in told:
-        if moment.step is not None:
-            took = "house" if moment.step.elapsed_us < 0 else f"{moment.step.elapsed_us / 1000:.1f} ms"
-            note = f"  «{harmless(moment.step.note)}»" if moment.step.note else ""
-            typer.echo(f"{moment.number:4}  seat {moment.step.seat}  {moment.step.action:<16} {took:>9}{note}")
-        for event in moment.events:
-            typer.echo(f"        {event.kind} {_words(event.data)}")
-    for fault in faults:
-        typer.echo(
-            f"fault at step {fault.step}, seat {fault.seat}: {fault.kind}/{fault.detail}: {harmless(fault.text)}"
-        )
-    typer.echo(f"places {_words(dict(enumerate(record.places)))}: {record.reason}")
-
-
-def _words(data: Mapping[str, object] | Mapping[int, object]) -> str:
-    return " ".join(f"{key}={_word(value)}" for key, value in data.items())
-
-
-def _word(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + " ".join(_word(inner) for inner in value) + "]"
-    return str(value)
-
-
-def _moment_document(moment: object, seats: Mapping[int, str]) -> dict[str, object]:
-    from arena.retelling import Moment
-
-    assert isinstance(moment, Moment)
-    step = moment.step
-    return {
-        "number": moment.number,
-        "seat": step.seat if step else None,
-        "name": seats[step.seat] if step else None,
-        "action": step.action if step else None,
-        "elapsed_us": step.elapsed_us if step else None,
-        "events": [event.message() for event in moment.events],
-        "observation": moment.state.observation(None),
-    }
-
-
 @app.command(epilog="Example: arena trace 17-3-0 --seat 1")
 def trace(
     deal: Deal,

@@ -1,0 +1,105 @@
+"""`arena replay`: a stored deal executed again, in words and cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.output import emit_lines, harmless
+from arena.cli.views import Deal, find_deal
+from arena.errors import ConfigError
+from arena.records import DealRecord, Fault
+from arena.retelling import Moment, moments
+from arena.rules import Event, Seat
+from arena.store.database import open_reader
+from arena.words import action_words, event_words, position_lines
+
+
+@app.command(epilog="Example: arena replay 17-3-0 --as 1 --step 26")
+def replay(
+    deal: Deal,
+    seat: Annotated[int | None, typer.Option("--as", help="Only what this seat could see, 0-based.", min=0)] = None,
+    step: Annotated[int | None, typer.Option("--step", help="Only the position before this step.", min=1)] = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Execute a stored deal again and show each step of it in words and cards."""
+    with open_reader(db) as opened:
+        match, record, faults = find_deal(opened, deal)
+    if seat is not None and seat >= len(record.seating):
+        raise ConfigError(f"deal {deal} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
+    if step is not None and step > len(record.steps) + 1:
+        raise ConfigError(f"deal {deal} has no step {step}; its steps are 1 ... {len(record.steps)}")
+    told = moments(match, record)
+    chosen = [moment for moment in told if step is None or moment.number == step - 1]
+    names = [match.names[place] for place in record.seating]
+    if as_json:
+        emit_lines("replay/1", (_document(moment, seat, names, record) for moment in chosen))
+        return
+    typer.echo(f"{match.id}-{record.deck}-{record.leg} · {match.rule_set}")
+    typer.echo("   ".join(f"seat {place} {harmless(name)}" for place, name in enumerate(names)))
+    if step is not None:
+        _show_position(chosen[0], seat, names, record)
+        return
+    for moment in chosen:
+        for line in _step_lines(match.game, moment, seat, names):
+            typer.echo(line)
+    _show_end(record, faults, names)
+
+
+def _seen(events: Sequence[Event], seat: Seat | None) -> list[Event]:
+    return [event for event in events if seat is None or event.seen_by is None or seat in event.seen_by]
+
+
+def _step_lines(game: str, moment: Moment, seat: Seat | None, names: Sequence[str]) -> Iterator[str]:
+    step = moment.step
+    # An answer in a window is nobody else's to see until the window closes.
+    if step is not None and (moment.events or seat in (None, step.seat)):
+        took = "house" if step.elapsed_us < 0 else f"{step.elapsed_us / 1000:.1f} ms"
+        note = f"  «{harmless(step.note)}»" if step.note and seat in (None, step.seat) else ""
+        yield f"{moment.number:4}  {names[step.seat]:<12} {action_words(step.action):<20} {took:>9}{note}"
+    for event in _seen(moment.events, seat):
+        yield f"        {event_words(game, event, names)}"
+
+
+def _show_position(moment: Moment, seat: Seat | None, names: Sequence[str], record: DealRecord) -> None:
+    number = moment.number + 1
+    for line in position_lines(moment.state.observation(seat), names):
+        typer.echo(f"  {line}")
+    for actor in moment.state.actors:
+        if seat in (None, actor):
+            legal = ", ".join(map(action_words, moment.state.legal_actions(actor)))
+            typer.echo(f"  legal for {names[actor]}: {legal}")
+    if number <= len(record.steps):
+        chosen = record.steps[number - 1]
+        typer.echo(f"  step {number}: {names[chosen.seat]} {action_words(chosen.action)}")
+
+
+def _show_end(record: DealRecord, faults: Sequence[Fault], names: Sequence[str]) -> None:
+    for fault in faults:
+        where = f"fault before step {fault.step + 1}, {names[fault.seat]}"
+        typer.echo(f"{where}: {fault.kind}/{fault.detail}: {harmless(fault.text)}")
+    places = sorted(zip(record.places, names, record.points, strict=True))
+    typer.echo("; ".join(f"{place}. {name} ({points})" for place, name, points in places) + f": {record.reason}")
+
+
+def _document(moment: Moment, seat: Seat | None, names: Sequence[str], record: DealRecord) -> dict[str, object]:
+    step = moment.step
+    hidden = step is not None and not moment.events and seat not in (None, step.seat)
+    shown = None if step is None or hidden else step
+    return {
+        "number": moment.number,
+        "seat": shown.seat if shown else None,
+        "name": names[shown.seat] if shown else None,
+        "action": shown.action if shown else None,
+        "elapsed_us": shown.elapsed_us if shown else None,
+        "events": [event.message() for event in _seen(moment.events, seat)],
+        "observation": moment.state.observation(seat),
+        "legal": {
+            str(actor): moment.state.legal_actions(actor) for actor in moment.state.actors if seat in (None, actor)
+        },
+        "places": record.places if moment.state.outcome else None,
+    }

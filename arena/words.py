@@ -1,0 +1,161 @@
+"""Events and positions in words and cards, for people; what a program reads is JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from arena.cards import JOKER
+from arena.rules import Data, Event
+
+_SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+_RESULTS = {"start": "starts an avalanche with", "grow": "lays", "stop": "stops it with", "drop": "drops it with"}
+_CARD = re.compile(r"([2-9TJQKA])([cdhs])")
+
+
+def card_words(card: str) -> str:
+    """Return a card as people write it: `10♥`, `K♠`, a bare rank as it is, a joker as a star."""
+    if card == JOKER:
+        return "★"
+    rank, suit = card[0].replace("T", "10"), card[1:]
+    return rank + _SUITS.get(suit, suit)
+
+
+def action_words(action: str) -> str:
+    """Return an action with its cards as people write them: `beat:7s:9s` is `beat 7♠ 9♠`."""
+    return " ".join(_CARD.sub(lambda found: card_words(found[0]), part) for part in action.split(":"))
+
+
+def event_words(game: str, event: Event, names: Sequence[str]) -> str:
+    """Return an event of a game as a sentence.
+
+    Args:
+        names: what to call each seat.
+    """
+    seat = event.data.get("seat")
+    who = names[seat] if isinstance(seat, int) else ""
+    tell = {"avalanche": _avalanche, "durak": _durak, "smokestack": _smokestack}[game]
+    return tell(event.kind, event.data, who, names)
+
+
+def _card(card: object) -> str:
+    return card_words(str(card))
+
+
+def _cards(value: object) -> str:
+    return " ".join(map(_card, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _avalanche(kind: str, data: Data, who: str, names: Sequence[str]) -> str:
+    match kind, data:
+        case "deal", {"hand": hand}:
+            return f"{who} is dealt {_cards(hand)}"
+        case "draw", {"cards": cards}:
+            return f"{who} draws {_cards(cards)}"
+        case "snow", _:
+            return f"{who} draws: snowfall"
+        case "play", {"rank": rank, "count": int(count), "result": result}:
+            return f"{who} {_RESULTS[str(result)]} {_cards([rank] * count)}"
+        case "settle", {"to": int(seat), "cards": cards}:
+            return f"{names[seat]} gets its {cards} cards"
+        case "settle", {"cards": cards}:
+            return f"its {cards} cards are dead"
+        case "refill", {"drawn": [*drawn]}:
+            counts = (f"{name} {count}" for name, count in zip(names, drawn, strict=True) if count)
+            return "hands are refilled: " + (", ".join(counts) or "nobody draws")
+    return _plain(kind, data)
+
+
+def _durak(kind: str, data: Data, who: str, names: Sequence[str]) -> str:
+    match kind, data:
+        case "trump", {"suit": suit}:
+            return f"{_SUITS[str(suit)]} is trump"
+        case "collect_end", {"cards": cards}:
+            return f"{who} gets the last card and all that is open: {_cards(cards)}"
+        case "redeal", {"number": number}:
+            return f"a hand is empty: dealt again, number {number}"
+        case "take", _:
+            return f"{who} takes"
+        case "pass", _:
+            return f"{who} passes"
+        case "taken", {"cards": cards}:
+            return f"{who} has taken {_cards(cards)}"
+        case "beaten_off", {"cards": cards}:
+            return f"{who} has beaten off {_cards(cards)}"
+        case "out", {"bout": bout}:
+            return f"{who} is out in bout {bout}" if bout else f"{who} is out after collecting"
+        case "end", {"reason": reason}:
+            return f"the deal is over: {reason}"
+    return _durak_card(kind, data, who)
+
+
+def _durak_card(kind: str, data: Data, who: str) -> str:
+    card = _card(data.get("card"))
+    match kind, data:
+        case "open", _:
+            return f"{card} is opened beside the deck"
+        case "draw", _:
+            return f"{who} draws {card}"
+        case "capture", {"by": by}:
+            return f"{who} captures {card} with {_card(by)}"
+        case "attack", _:
+            return f"{who} attacks with {card}"
+        case "beat", {"attack": attack}:
+            return f"{who} beats {_card(attack)} with {card}"
+        case "throw", _:
+            return f"{who} throws in {card}"
+        case "transfer", _:
+            return f"{who} transfers the attack with {card}"
+    return _plain(kind, data)
+
+
+def _smokestack(kind: str, data: Data, who: str, names: Sequence[str]) -> str:
+    match kind, data:
+        case "deal", {"centre": centre, "stock": stock}:
+            return f"four open cards to each; in the centre {_cards(centre)}, {stock} in the stock"
+        case "bank", {"cards": cards, "refill": refill}:
+            return f"{who} banks {_cards(cards)} and draws {_cards(refill)}"
+        case "swap", {"own": own, "centre": centre}:
+            return f"{who} swaps {_card(own)} for {_card(centre)}"
+        case "double", {"cards": cards}:
+            return f"{who} opens a second stack: {_cards(cards)}"
+        case "pass", _:
+            return f"{who} passes"
+        case "sweep", _:
+            return f"{who} calls the sweep: all open stacks move one seat on"
+        case "window", {"answers": [*answers]}:
+            return "window: " + ", ".join(f"{name} {said}" for name, said in zip(names, answers, strict=True) if said)
+        case "refresh", {"old": old, "new": new}:
+            return f"the centre is refreshed: {_cards(new)} for {_cards(old)}"
+    return _plain(kind, data)
+
+
+def _plain(kind: str, data: Data) -> str:
+    return kind + "".join(f" {key}={value}" for key, value in data.items())
+
+
+def position_lines(observation: Data, names: Sequence[str]) -> Iterator[str]:
+    """Yield a position, a line for each thing in it; what is kept by seat is told by name."""
+    for key, value in observation.items():
+        if isinstance(value, (list, tuple)) and len(value) == len(names) and key not in ("table", "centre"):
+            for name, inner in zip(names, value, strict=True):
+                yield f"{key:<12} {name:<12} {_shown(inner)}"
+        else:
+            yield f"{key:<12} {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return _CARD.sub(lambda found: card_words(found[0]), value) if _CARD.fullmatch(value) else value
+        case Mapping():
+            return " ".join(f"{key}:{_shown(inner)}" for key, inner in value.items())
+        case [*inner]:
+            nested = any(isinstance(one, (list, tuple, Mapping)) for one in inner)
+            return " | ".join(map(_shown, inner)) if nested else " ".join(map(_shown, inner)) or "-"
+        case _:
+            return str(value)
