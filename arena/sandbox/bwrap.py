@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from arena.sandbox.environment import environment
-from arena.sandbox.levels import Room
+from arena.sandbox.room import Room
 
 BOT_FOLDER = "/bot"
 OUT_FOLDER = "/out"

@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from arena.errors import ConfigError
+from arena.sandbox.bwrap import arguments
+from arena.sandbox.room import Room
 
 
 class Level(StrEnum):
@@ -20,42 +20,9 @@ class Level(StrEnum):
     NONE = "none"
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What a bot's process tree may use.
-
-    Attributes:
-        cpu_s: CPU seconds of each process; derived from the clocks so that honest search never meets it.
-        processes: at `namespaced` only, where they count for each bot alone.
-    """
-
-    cpu_s: int
-    memory_mib: int = 512
-    processes: int = 64
-    file_bytes: int = 32 << 20
-    open_files: int = 256
-
-
-class Room(msgspec.Struct, frozen=True):
-    """The folders a bot's process sees, as paths of this machine.
-
-    Attributes:
-        bot: its unpacked bundle, read-only.
-        runtime: the interpreter's folder made by `arena.sandbox.runtime`, read-only.
-        out: the folder of its build, or None.
-        out_writable: True while it builds.
-    """
-
-    bot: Path
-    runtime: Path
-    out: Path | None = None
-    out_writable: bool = False
-
-
 @cache
 def _bwrap_problem() -> str:
     """Return why bwrap cannot be used here, or an empty string. It is run once: its word counts, not its presence."""
-    from arena.sandbox.bwrap import arguments  # the launcher's own arguments, so that what is tried is what is used
-
     with tempfile.TemporaryDirectory() as folder:
         room = Room(Path(folder), Path(folder))
         try:

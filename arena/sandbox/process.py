@@ -22,7 +22,8 @@ import trio
 from arena.errors import InfraError
 from arena.sandbox import bwrap
 from arena.sandbox.environment import environment
-from arena.sandbox.levels import Level, Limits, Room
+from arena.sandbox.levels import Level
+from arena.sandbox.room import Limits, Room
 
 _DEATH_S = 10.0
 """SIGKILL is certain, but a process in disk wait takes its time."""
