@@ -15,12 +15,12 @@ _KEY = b"arena check"
 
 
 def check_spec(bot: BotRef, game: str, number: int, clock: Clock) -> MatchSpec:
-    """Return a match of a bot against itself, on one deck in both seatings, always the same one."""
+    """Return a match of a bot against itself, one deal of it, always the same one."""
     rules = GAMES[game]
     seats = rules.seats[0]
     options = complete_options(rules, seats, {})
     deck = derive(_KEY, "deck", game)
-    return MatchSpec(number, game, rules.version, options, (bot,) * seats, (deck,), seatings(seats), clock)
+    return MatchSpec(number, game, rules.version, options, (bot,) * seats, (deck,), seatings(seats)[:1], clock)
 
 
 async def first_fault(

@@ -65,4 +65,8 @@ def _line(said: Said, asked: int) -> Line:
             return Line("bot", said.step, message, step.elapsed_us)
         case Fault() as fault:
             told: dict[str, object] = {"kind": fault.kind.value, "detail": fault.detail, "text": fault.text}
+            if fault.evidence:
+                told["evidence"] = fault.evidence.decode("latin-1")
+            if fault.stderr:
+                told["stderr"] = fault.stderr.decode(errors="replace")
             return Line("fault", said.step, told)

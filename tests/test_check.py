@@ -21,7 +21,7 @@ def test_the_match_is_always_the_same_one_against_itself(game: str) -> None:
     (bot,) = refs(1)
     spec = check_spec(bot, game, 3, Clock(decision_ms=9))
     assert spec == check_spec(bot, game, 3, Clock(decision_ms=9))
-    assert (spec.id, spec.bots, len(spec.decks), spec.legs) == (3, (bot, bot), 1, ((0, 1), (1, 0)))
+    assert (spec.id, spec.bots, len(spec.decks), spec.legs) == (3, (bot, bot), 1, ((0, 1),))
     assert spec.clock.decision_ms == 9
     assert len({check_spec(bot, name, 1, Clock()).decks for name in GAMES}) == len(GAMES)
 

@@ -43,7 +43,7 @@ def test_lines_tell_rounds_faults_and_void_matches() -> None:
         "durak round 2: 3 matches",
         "  void match 2: a lane ended; it is played again",
         "  fault 2-0-0 durak step 26 ann: illegal/action your bot·[2J answered '7c'",
-        "durak round 3: 1 matches",
+        "durak round 3: 1 match",
     ]
     assert display.line().startswith("progress matches=3/4 rate=")
     assert display.line().endswith("faults=1")

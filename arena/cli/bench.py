@@ -40,7 +40,7 @@ def decision(
         db = Path(folder, "arena.db")
         site = open_site(db, require_level(isolation, trusted=True))
         with open_writer(db) as opened:
-            player = trio.run(admit, opened, bot, site, time.time())
+            player = trio.run(admit, opened, str(bot), site, time.time())
         core = max(os.sched_getaffinity(0))
         cost = measure(player.ref, LaneConfig(site.level.value, str(site.runtime), core), rounds)
     if as_json:

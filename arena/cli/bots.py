@@ -19,7 +19,7 @@ from arena.store.database import open_reader, open_writer, writing
 
 @app.command(epilog="Example: arena submit ./mybot")
 def submit(
-    folder: Annotated[Path, typer.Argument(help="The bot's folder with its bot.toml, or an archive of it.")],
+    folder: Annotated[str, typer.Argument(help="The bot's folder with its bot.toml, or an archive of it.")],
     author: Annotated[str, typer.Option("--author", help="Who hands it in; by default as bot.toml says.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Take a name over from another author.")] = False,
     trusted: Trusted = False,
@@ -27,13 +27,14 @@ def submit(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Bundle a bot, build it, play a short check of each of its games, and keep it under its name."""
+    """Bundle, build and check a bot, and keep it under its name."""
     import trio
 
     from arena.check import first_fault
-    from arena.cli.site import admit, open_site, open_site_lanes
+    from arena.cli.site import admit, check_place, open_site, open_site_lanes
     from arena.sandbox import require_level
 
+    check_place(Path(folder), db.parent)
     site = open_site(db, require_level(isolation, trusted=trusted))
     with open_writer(db) as opened:
         player = trio.run(admit, opened, folder, site, time.time())
@@ -49,11 +50,14 @@ def submit(
             raise typer.Exit(EXIT_BOT if fault.kind is FaultKind.STARTUP else EXIT_NO)
         name, writer = player.manifest.name, author or player.manifest.author
         with writing(opened):
+            before = stored_bots.latest(opened, name)
             kept = stored_bots.submit(opened, name, player.ref.hash, writer, time.time(), force=force)
     if as_json:
         emit_json("submission/1", _document(kept))
     else:
-        typer.echo(f"{kept.name} version {kept.version} ({kept.hash[:12]}) plays {', '.join(player.manifest.games)}")
+        news = " is unchanged," if before is not None and before.version == kept.version else ""
+        plays = ", ".join(player.manifest.games)
+        typer.echo(f"{kept.name} version {kept.version} ({kept.hash[:12]}){news} plays {plays}")
 
 
 def explain_fault(fault: Fault) -> str:

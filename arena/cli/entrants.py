@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from sqlite_utils import Database
 
@@ -14,38 +13,51 @@ from arena.store import bots
 from arena.store.tournaments import Entrant
 
 
-async def find_players(db: Database, names: Sequence[str], site: Site, now: float) -> list[Player]:
-    """Return the bots named: an argument with a `/` is a folder, `all` every submitted one, else a submitted name.
+async def find_players(
+    db: Database, names: Sequence[str], games: Sequence[str], site: Site, now: float
+) -> list[Player]:
+    """Return the bots named: an argument with a `/` is a folder, else it is a submitted name, or `all`.
+
+    `name@2` is the second version of a name; `all` is every submitted bot that plays one of the games.
 
     Raises:
-        ConfigError: names every one that is not found.
+        ConfigError: names every one that is not found, or that plays none of the games.
     """
     players: list[Player] = []
     problems: list[str] = []
     for name in names:
         try:
-            players += await _find(db, name, site, now)
+            found = await _find(db, name, site, now)
         except ConfigError as error:
             problems.append(str(error))
+            continue
+        players += [player for player in found if plays(player, games)]
+        if not any(plays(player, games) for player in found):
+            known = ", ".join(sorted({game for player in found for game in player.manifest.games}))
+            problems.append(f"{name} does not play {' or '.join(games)}; its bot.toml names {known}")
     if problems:
-        raise ConfigError("; ".join(problems))
+        raise ConfigError("\n".join(problems))
     return players
 
 
 async def _find(db: Database, name: str, site: Site, now: float) -> list[Player]:
     if "/" in name:
-        return [await admit(db, Path(name), site, now)]
-    if name == "all":
-        found = bots.submissions(db)
-        if not found:
-            raise ConfigError("no bot is submitted yet; `arena submit DIR`, or name folders as ./DIR")
-    else:
-        latest = bots.latest(db, name)
-        if latest is None:
-            known = ", ".join(one.name for one in bots.submissions(db)) or "none yet"
-            raise ConfigError(f"no bot is called {name!r} (submitted: {known}); write a folder as ./{name}")
-        found = [latest]
+        return [await admit(db, name, site, now)]
+    if name != "all":
+        return [await recall(_submission(db, name), site)]
+    found = bots.submissions(db)
+    if not found:
+        raise ConfigError("no bot is submitted yet; `arena submit DIR`, or name folders as ./DIR/")
     return [await recall(kept, site) for kept in found]
+
+
+def _submission(db: Database, name: str) -> bots.Submission:
+    latest, _, version = name.partition("@")
+    found = bots.version(db, latest, int(version)) if version.isdecimal() else bots.latest(db, name)
+    if found is None:
+        known = ", ".join(one.name for one in bots.submissions(db)) or "none yet"
+        raise ConfigError(f"no bot is called {name!r} (submitted: {known}); write a folder as ./{name}/")
+    return found
 
 
 def as_entrants(players: Sequence[Player], games: Sequence[str]) -> list[Entrant]:
@@ -60,7 +72,10 @@ def as_entrants(players: Sequence[Player], games: Sequence[str]) -> list[Entrant
     names = [player.ref.name for player in players]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConfigError(f"named twice: {', '.join(twice)}; an entrant needs a name of its own")
+        raise ConfigError(
+            f"named twice: {', '.join(twice)}; an entrant needs a name of its own: change `name` in a bot.toml, "
+            "or name an earlier version as NAME@VERSION"
+        )
     return [
         Entrant(number, player.ref.name, player.ref.hash, plays(player, games))
         for number, player in enumerate(sorted(players, key=lambda player: player.ref.hash))

@@ -28,7 +28,7 @@ from arena_bot import Ask, run
 
 
 def choose(ask: Ask) -> str:
-    """Return one of the legal actions. print() goes to stderr, which `arena` keeps for you."""
+    """Return one of the legal actions. print() goes to stderr; its end is shown with a fault."""
     return ask.rng.choice(ask.legal)
 
 
@@ -53,12 +53,10 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a folder with a bot that plays at random, to be changed into yours."""
-    from arena.config import RESERVED_NAMES, is_name
-    from arena.games import GAMES
+    from arena.config import RESERVED_NAMES, is_name, parse_game
 
     name = folder.absolute().name
-    if game not in GAMES:
-        raise ConfigError(f"there is no game {game!r}; there are {', '.join(GAMES)}")
+    game, _ = parse_game(game)
     if not is_name(name):
         taken = ", ".join(sorted(RESERVED_NAMES))
         raise ConfigError(f"{name!r} cannot be a bot's name: 1 to 32 of a-z, 0-9 and -, and none of {taken}")

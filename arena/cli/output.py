@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO
+from typing import IO, Literal
 
 import msgspec
 import typer
@@ -48,19 +48,26 @@ def say(text: str) -> None:
 
 
 def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Print a table; columns whose name starts with `<` are aligned to the left, the others are numbers."""
+    """Print a table.
+
+    Args:
+        columns: names; after `<` a text, aligned to the left, after `<~` one that may be broken into lines.
+    """
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        left = column.startswith("<")
-        table.add_column(
-            column.removeprefix("<"), justify="left" if left else "right", header_style="dim", no_wrap=True
-        )
+        justify: Literal["left", "right"] = "left" if column.startswith("<") else "right"
+        table.add_column(column.lstrip("<~"), justify=justify, header_style="dim", no_wrap=not column.startswith("<~"))
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(harmless(str(cell))) for cell in row))
     out = console()
     if title:
         out.print(Text(harmless(title), style="bold"))
     out.print(table)
+
+
+def count_of(count: int, thing: str) -> str:
+    """Return e.g. `1 round` or `3 rounds`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}es" if thing.endswith("ch") else f"{count} {thing}s"
 
 
 def faults_cell(count: int) -> Text:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
+import msgspec
 import trio
 import typer
 from sqlite_utils import Database
 
-from arena.cli.app import DEFAULT_DB, Db, IsolationLevel, Json, Trusted, app
+from arena.cli.app import DEFAULT_DB, EXIT_BOT, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.bots import explain_fault
 from arena.cli.entrants import find_players
 from arena.cli.output import emit_json, emit_table, say
-from arena.cli.site import Player, Site, open_site, open_site_lanes
+from arena.cli.site import Player, Site, check_places, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
-from arena.errors import ConfigError
+from arena.errors import FaultKind
 from arena.games import GAMES
 from arena.plan import Plan, new_tournament, scheduled
 from arena.records import MatchRecord, MatchSpec, Round
@@ -45,27 +46,51 @@ def play(
     given = {**given, **parse_settings(name, settings or [])}
     complete_options(GAMES[name], len(bots), given)
     plan = Plan("round-robin", {name: given}, 1, len(bots), decks, seatings)
+    check_places(bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
     with open_writer(db) as opened:
         players, record = trio.run(_play, opened, site, name, plan, bots, seed)
-    names = [player.ref.name for player in players]
+    names = _told_apart([player.ref.name for player in players])
     if as_json:
-        emit_json("play/1", {"match": record.id, "game": name, "bots": names, "deals": _deals(record, names)})
-        return
-    _show(record, names)
+        firsts = _first_places(record, len(names))
+        document = {"match": record.id, "game": name, "bots": names, "first_places": firsts}
+        emit_json("play/1", {**document, "deals": _deals(record, names)})
+    else:
+        _show(record, names)
+        _show_faults(record, names)
+    if any(fault.kind is FaultKind.STARTUP for fault in record.faults):
+        raise typer.Exit(EXIT_BOT)
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Return names of which no two are equal, so that it shows who won."""
+    return [f"{name}#{place}" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+
+
+def _first_places(record: MatchRecord, bots: int) -> list[int]:
+    firsts = [0] * bots
+    for deal in record.deals:
+        for seat, place in enumerate(deal.seating):
+            firsts[place] += deal.places[seat] == 1
+    return firsts
+
+
+def _show_faults(record: MatchRecord, names: list[str]) -> None:
+    """Show each fault, but what a bot wrote to stderr only once, since it mostly fails in the same way."""
+    seatings = {(deal.deck, deal.leg): deal.seating for deal in record.deals}
+    told: set[bytes] = set()
     for fault in record.faults:
-        say(f"fault {record.id}-{fault.deck}-{fault.leg}, seat {fault.seat}, step {fault.step}: {explain_fault(fault)}")
-    say(f"arena replay {record.id}-0-0 shows the first deal, arena trace {record.id}-0-0 --seat 0 what was said")
+        name = names[seatings[fault.deck, fault.leg][fault.seat]]
+        quiet = msgspec.structs.replace(fault, stderr=b"") if fault.stderr in told else fault
+        told.add(fault.stderr)
+        say(f"fault {record.id}-{fault.deck}-{fault.leg}, step {fault.step}, {name}: {explain_fault(quiet)}")
 
 
 async def _play(
     db: Database, site: Site, game: str, plan: Plan, bots: list[str], seed: int | None
 ) -> tuple[list[Player], MatchRecord]:
     now = time.time()
-    players = await find_players(db, bots, site, now)
-    for player in players:
-        if game not in player.manifest.games:
-            raise ConfigError(f"{player.ref.name} does not play {game}: its bot.toml names other games")
+    players = await find_players(db, bots, [game], site, now)
     spec = _store(db, site, game, plan, players, seed)
     async with open_site_lanes(site, 1) as lanes:
         record = await lanes.play(spec)
@@ -115,4 +140,7 @@ def _show(record: MatchRecord, names: list[str]) -> None:
         ranking = "  ".join(f"{place}. {name} ({points})" for place, points, name in by_place)
         name = f"{record.id}-{deal.deck}-{deal.leg}"
         rows.append((name, ranking, deal.reason, len(deal.steps), f"{deal.duration_us / 1000:.0f} ms"))
-    emit_table(("<deal", "<places (points)", "<reason", "actions", "time"), rows)
+    emit_table(("<deal", "<~places (points)", "<reason", "actions", "time"), rows)
+    firsts = zip(names, _first_places(record, len(names)), strict=True)
+    typer.echo("first places: " + ", ".join(f"{name} {count}" for name, count in firsts))
+    say(f"arena replay {record.id}-0-0 shows the first deal, arena trace {record.id}-0-0 --seat 0 what was said")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from arena.cli.output import console, emit_json, harmless
+from arena.cli.output import console, count_of, emit_json, harmless
 from arena.records import MatchRecord
 from arena.tournament import MatchPlayed, MatchVoid, RoundBegan, RoundComplete
 
@@ -69,6 +69,14 @@ class Display:
             else:
                 self._console.print(Text(self.line()))
 
+    def remark(self, text: str) -> None:
+        """Say something to a person without disturbing the bars."""
+        if self._mode == "bars":
+            self._bars.console.print(Text(text))
+            self._bars.refresh()
+        else:
+            self._console.print(Text(text), soft_wrap=True)
+
     def start_from(self, done: int) -> None:
         """Count what an earlier run has played."""
         self._done = done
@@ -92,12 +100,12 @@ class Display:
     def line(self) -> str:
         """Return the state of the run in one line."""
         rate = self._rate()
-        eta = f"{(self._total - self._done) / rate:.0f}" if rate else "?"
+        eta = f"{(self._total - self._done) / rate:.0f}s" if rate else "?"
         return f"progress matches={self._done}/{self._total} rate={rate:.1f}/s eta={eta} faults={self._faults}"
 
     def _begin(self, game: str, number: int, matches: int, left: int) -> None:
         if self._mode == "lines":
-            self._console.print(Text(f"{game} round {number}: {matches} matches"))
+            self._console.print(Text(f"{game} round {number}: {count_of(matches, 'match')}"))
         if (task := self._rounds.get(game)) is not None:
             self._bars.remove_task(task)
         self._rounds[game] = self._bars.add_task(

@@ -14,14 +14,15 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
-from arena.cli.output import emit_json, say
+from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
-from arena.cli.site import Site, check_jobs, open_site, open_site_lanes
+from arena.cli.site import Site, check_jobs, check_places, open_site, open_site_lanes
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
-from arena.plan import Plan, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
+from arena.plan import Plan, allows_smaller, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
 from arena.records import BotHash, BotRef
 from arena.sandbox import require_level
+from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant, Tournament
@@ -65,10 +66,12 @@ def run(
     }
     config = load_tournament(file, **given) if file else tournament_from_options(**given)
     if config.seed is not None and not trusted:
+        where = f"{file}: seed" if file and seed is None else "--seed"
         raise ConfigError(
-            "a short seed can be guessed, so it is for practice: pass --trusted with --seed, or leave it out"
+            f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
+    check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
     with open_writer(db) as opened:
@@ -78,7 +81,7 @@ def run(
         raise typer.Exit(EXIT_INTERRUPTED)
     if as_json:
         emit_json("finished/1", {"tournament": found.name})
-    elif not quiet:
+    else:
         from arena.cli.views import leaderboard
 
         leaderboard("", db, False)
@@ -89,17 +92,19 @@ def run(
 async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, mode: Mode) -> Tournament | None:
     """Return the finished tournament, or None if it was stopped."""
     now = time.time()
-    players = await find_players(db, config.bots, site, now)
     games = config.given()
+    players = await find_players(db, config.bots, list(games), site, now)
     entrants = as_entrants(players, list(games))
     plan = _plan(config, len(entrants))
     check_plan(plan, entrants)
     tournament, resumed = _open_tournament(db, site, config, plan, entrants)
     if mode in ("bars", "lines"):
         word = "goes on" if resumed else "begins"
+        unit = "round" if plan.format == "swiss" else "cycle"
         say(
-            f"{tournament.name} {word} · {', '.join(plan.games)} · {plan.format}, {plan.rounds} rounds · "
-            f"{len(entrants)} bots · {lanes} lanes · isolation {site.level.value}"
+            f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {plan.format}, "
+            f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(lanes, 'lane')} · "
+            f"isolation {site.level.value}"
         )
     return await _play(db, site, tournament, by_hash(players), lanes, mode)
 
@@ -111,7 +116,7 @@ async def _play(
     display = Display(mode, tournament.match_count)
     display.start_from(matches.count_played(db, tournament.id))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope)
+        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, display)
         nursery.start_soon(display.keep_showing)
         finished = False
         with display:
@@ -121,7 +126,7 @@ async def _play(
     return tournament if finished else None
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope) -> None:
+async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, display: Display) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -129,7 +134,20 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope) -> None:
                 scope.cancel()
             else:
                 stopping.set()
-                say("finishing the matches being played; again to stop now")
+                display.remark("finishing the matches being played; again to stop now")
+
+
+def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:
+    """Return the games; with how they sit where not all tables are of the size that was asked for."""
+    told = []
+    for game in plan.games:
+        shape = round_shape(
+            sum(game in entrant.games for entrant in entrants), plan.seats, smaller_tables=allows_smaller(plan, game)
+        )
+        small = f"{count_of(shape.small, 'table')} of {plan.seats - 1}"
+        full = f"{count_of(shape.full, 'table')} of {plan.seats} and " if shape.full else ""
+        told.append(f"{game} ({full}{small})" if shape.small and plan.format == "swiss" else game)
+    return told
 
 
 def _plan(config: TournamentConfig, entrants: int) -> Plan:
@@ -158,7 +176,9 @@ def _open_tournament(
             if stored_one.finished_at is not None:
                 raise ConfigError(f"tournament {name} is finished; play another under a new --name")
             if differences := _differences(db, stored_one, plan, entrants, site, config.seed):
-                raise ConfigError(f"tournament {name} was begun differently: {'; '.join(differences)}")
+                raise ConfigError(
+                    f"tournament {name} was begun differently: {'; '.join(differences)}; choose another --name"
+                )
             return stored_one, True
     count = sum(match_counts(plan, entrants).values())
     made = new_tournament(name, plan, site.level.value, time.time(), count, seed=config.seed)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from sqlite_utils import Database
 
 from arena.build import bot_ref, build, prepare
@@ -78,14 +79,19 @@ def check_jobs(jobs: int | None, *, oversubscribe: bool) -> int:
     return jobs or cores
 
 
-async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
+async def admit(db: Database, folder: str, site: Site, now: float) -> Player:
     """Bundle a bot's folder, build it if it wants to be, and keep it.
+
+    Args:
+        folder: as the user wrote it, which messages repeat.
 
     Raises:
         ConfigError: the folder is not accepted, or its build fails.
     """
-    bundle = read_bundle(folder)
-    manifest = manifest_of(bundle)
+    path = Path(folder)
+    check_place(path, site.bots.parent)
+    bundle = read_bundle(path)
+    manifest = manifest_of(bundle, f"{folder.rstrip('/')}/bot.toml")
     home = prepare(site.bots, bundle)
     await build(site.level, home, site.runtime, manifest)
     text = (bundle.find("bot.toml") or b"").decode()
@@ -93,6 +99,36 @@ async def admit(db: Database, folder: Path, site: Site, now: float) -> Player:
     with writing(db):
         bots.add_bot(db, bundle.hash, text, len(bundle.files), size, now)
     return Player(manifest, bot_ref(site.bots, bundle.hash, manifest))
+
+
+def check_place(folder: Path, results: Path) -> None:
+    """Raise ConfigError if a path is no bot's folder, or if the database's folder would become a part of the bot."""
+    if not folder.exists():
+        raise ConfigError(f"there is no folder {folder}/")
+    if folder.is_dir() and not (folder / "bot.toml").is_file():
+        raise ConfigError(f"there is no bot.toml in {folder}/; it belongs into the bot's folder, beside its program")
+    if folder.is_dir() and results.absolute().resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"the database's folder {results} lies inside the bot's folder {folder}/ and would become a part of it; "
+            "work from another folder, or name a database elsewhere with --db"
+        )
+
+
+def check_places(names: Sequence[str], db: Path) -> None:
+    """Check all bots that are named by their folders, before anything is made beside the database.
+
+    Raises:
+        ConfigError: names every one that is none.
+    """
+    problems = []
+    for name in names:
+        try:
+            if "/" in name:
+                check_place(Path(name), db.parent)
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(problems))
 
 
 async def recall(kept: bots.Submission, site: Site) -> Player:
@@ -103,4 +139,5 @@ async def recall(kept: bots.Submission, site: Site) -> Player:
     """
     manifest = parse_manifest(kept.manifest.encode(), f"bot.toml of {kept.name}")
     await build(site.level, site.bots / kept.hash, site.runtime, manifest)
-    return Player(manifest, bot_ref(site.bots, kept.hash, manifest))
+    ref = bot_ref(site.bots, kept.hash, manifest)
+    return Player(manifest, msgspec.structs.replace(ref, name=kept.name))

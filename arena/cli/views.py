@@ -13,8 +13,9 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError
-from arena.games import GAMES
-from arena.records import BotHash, DealRecord, Fault, Rating
+from arena.explain import Line, dialogue
+from arena.games import GAMES, PRESETS
+from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
 from arena.store.database import open_reader
@@ -32,7 +33,7 @@ def leaderboard(
 ) -> None:
     """Show how strong the bots are, for each pool of results and overall."""
     with open_reader(db) as opened:
-        pools = [pool for pool in ratings.pools(opened) if game in ("", pool.key.game)]
+        pools = [pool for pool in ratings.pools(opened) if _is_of(pool, game)]
         if game and not pools:
             raise ConfigError(f"no results are rated for game {game!r}; rated: {_games(ratings.pools(opened))}")
         tables = [(pool, _rows(ratings.ratings(opened, pool.id), opened, [pool])) for pool in pools]
@@ -47,9 +48,16 @@ def leaderboard(
     for pool, rows in tables:
         _show(rows, " · ".join(_pool_words(pool)))
     if not game and len(chosen) > 1:
-        _show(mean, "overall · mean over " + ", ".join(pool.key.game for pool in chosen))
+        _show(mean, "overall · mean over " + ", ".join(" ".join(_pool_words(pool)[:-3]) for pool in chosen))
     if practice:
         say("some results are practice: played from a short --seed, which can be guessed")
+
+
+def _is_of(pool: PoolRow, name: str) -> bool:
+    """Tell whether a pool is of a game, or of a preset, that somebody asked for."""
+    game, given = PRESETS.get(name, (name, {}))
+    texts = parse_rule_set_id(pool.key.rule_set)[2]
+    return not name or (pool.key.game == game and all(texts.get(key) == show_value(given[key]) for key in given))
 
 
 def _games(pools: Sequence[PoolRow]) -> str:
@@ -142,29 +150,28 @@ def standings(
         tables = {name: final_standings(opened, found, name) for name in games if game in ("", name)}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
     if as_json:
-        documents = {
-            name: [{"name": names[line.entrant], **msgspec.structs.asdict(line)} for line in lines]
-            for name, lines in tables.items()
-        }
+        documents = {name: [_standing(line, names) for line in lines] for name, lines in tables.items()}
         emit_json("standings/1", {"tournament": found.name, "finished": bool(found.finished_at), "games": documents})
         return
+    for name, lines in tables.items():
+        emit_table(_STANDINGS, (_standing_cells(line, names) for line in lines), f"{found.name} · {name}")
+        typer.echo()
+    say("DE direct encounter, BH Buchholz, BH1 without the weakest opponent, SB Sonneborn-Berger")
+
+
+_STANDINGS = ("#", "<bot", "points", "DE", "BH", "BH1", "SB", "rounds", "deals", "byes")
+
+
+def _standing(line: Standing, names: Mapping[int, str]) -> dict[str, object]:
     from arena.schedule.standings import TIEBREAKS
 
-    for name, lines in tables.items():
-        rows = [
-            (
-                line.place,
-                names[line.entrant],
-                f"{line.points:.3f}",
-                *("-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]),
-                line.rounds,
-                line.deals,
-                line.byes,
-            )
-            for line in lines
-        ]
-        emit_table(("#", "<bot", "points", *TIEBREAKS[:4], "rounds", "deals", "byes"), rows, f"{found.name} · {name}")
-        typer.echo()
+    document = {"name": names[line.entrant], **msgspec.structs.asdict(line)}
+    return {**document, "tiebreaks": dict(zip(TIEBREAKS, line.tiebreaks, strict=True))}
+
+
+def _standing_cells(line: Standing, names: Mapping[int, str]) -> list[object]:
+    shown = ["-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]]
+    return [line.place, names[line.entrant], f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
 
 
 def find_tournament(db: Database, name: str) -> tournaments.Tournament:
@@ -210,24 +217,30 @@ def trace(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Show the dialogue between the referee and a bot as text: every message of a deal in both directions."""
-    from arena.explain import dialogue
+    """Show every message between the referee and a bot in a deal."""
     from arena.plan import plan_of
 
     with open_reader(db) as opened:
         match, record, faults = find_deal(opened, deal)
         clock = plan_of(tournaments.get(opened, match.tournament)).clock
+    name = f"{match.id}-{record.deck}-{record.leg}"
     if seat >= len(record.seating):
-        raise ConfigError(f"deal {deal} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
+        raise ConfigError(f"deal {name} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
     lines, is_genuine = dialogue(match, record, seat, faults, clock)
     if as_json:
-        emit_lines("trace/1", (msgspec.structs.asdict(line) for line in lines))
+        emit_lines("trace/1", ({"deal": name, "seat": seat, **msgspec.structs.asdict(line)} for line in lines))
     else:
-        arrows = {"referee": "->", "bot": "<-", "fault": "!!"}
-        for line in lines:
-            took = "" if line.elapsed_us is None else f"   # {line.elapsed_us / 1000:.1f} ms"
-            typer.echo(f"{line.step:4} {arrows[line.sender]} {harmless(json.dumps(line.message))}{took}")
+        _show_dialogue(name, lines, next((fault for fault in faults if fault.seat == seat), None))
     if not is_genuine:
-        raise ConfigError(
-            f"the messages of deal {deal} do not digest to what was stored: the record or the rules changed"
-        )
+        raise ConfigError(f"the messages of deal {name} do not digest to what was stored: record or rules have changed")
+
+
+def _show_dialogue(name: str, lines: Sequence[Line], fault: Fault | None) -> None:
+    arrows = {"referee": "->", "bot": "<-", "fault": "!!"}
+    for line in lines:
+        took = "" if line.elapsed_us is None else f"   # {line.elapsed_us / 1000:.2f} ms"
+        typer.echo(f"{line.step:4} {arrows[line.sender]} {harmless(json.dumps(line.message))}{took}")
+    if not lines:
+        typer.echo(f"nothing was said in {name}: it was forfeited")
+    if fault is not None and fault.stderr:
+        typer.echo("the end of its stderr:\n" + harmless(fault.stderr.decode(errors="replace")).rstrip())

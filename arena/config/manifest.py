@@ -97,16 +97,16 @@ def load_manifest(folder: Path) -> BotManifest:
     return validate(BotManifest, read_document(folder / FILE))
 
 
-def manifest_of(bundle: Files) -> BotManifest:
-    """Return what the bot.toml of a bundle says.
+def manifest_of(bundle: Files, source: str = FILE) -> BotManifest:
+    """Return what the bot.toml of a bundle says; `source` names it in errors.
 
     Raises:
         ConfigError: there is none, or tells all its mistakes.
     """
     data = bundle.find(FILE)
     if data is None:
-        raise ConfigError(f"there is no {FILE}; it belongs into the bot's folder, beside its program")
-    return parse_manifest(data)
+        raise ConfigError(f"there is no {source}; it belongs into the bot's folder, beside its program")
+    return parse_manifest(data, source)
 
 
 def parse_manifest(contents: bytes | str, source: str = FILE) -> BotManifest:

@@ -71,6 +71,15 @@ def latest(db: Database, name: str) -> Submission | None:
     return found[0] if found else None
 
 
+def version(db: Database, name: str, number: int) -> Submission | None:
+    """Return a version of a name, called `NAME@VERSION` unless it is the newest."""
+    newest = latest(db, name)
+    if newest is not None and newest.version == number:
+        return newest
+    found = _select(db, "WHERE name = ? AND version = ?", (name, number))
+    return msgspec.structs.replace(found[0], name=f"{name}@{number}") if found else None
+
+
 def submissions(db: Database, *, retired: bool = False) -> list[Submission]:
     """Return the newest version of each name, by name."""
     where = "WHERE version = (SELECT max(version) FROM submission o WHERE o.name = s.name)"

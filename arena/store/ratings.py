@@ -64,9 +64,11 @@ def history(db: Database, pool: int, bot: BotHash) -> list[tuple[int, int, float
 
 
 def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:
-    """Return the number of faults of each bot in a pool's matches."""
+    """Return the number of faults of each bot in a pool's complete rounds; plays do not count."""
     query = (
         "SELECT e.hash, count(*) FROM match m JOIN fault f ON f.match = m.id "
+        "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
+        "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
         "JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant WHERE m.pool = ? GROUP BY e.hash"
     )
     return {BotHash(bot): count for bot, count in db.execute(query, (pool,))}

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +97,65 @@ def test_standings_add_up(site: Path) -> None:
     for lines in told["games"].values():
         assert sum(line["points"] for line in lines) == pytest.approx(1)
         assert [line["deals"] for line in lines] == [4, 4]
-    assert "buchholz" in arena("standings", "last", "durak").stdout
+    assert "BH1" in arena("standings", "last", "durak").stdout
     assert "there is no tournament 'summer'; there are: spring" in refusal("standings", "summer")
     assert "has no game 'chess'" in refusal("standings", "spring", "chess")
 
 
 def test_a_deal_is_shown_step_by_step(site: Path) -> None:
     shown = arena("replay", "1-0-0").stdout
-    assert "seat 0" in shown
-    assert "places" in shown
+    assert "starts an avalanche with" in shown
+    assert shown.rstrip().endswith(": played out")
     lines = [json.loads(line) for line in arena("replay", "1-0-0", "--json").stdout.splitlines()]
     assert [line["number"] for line in lines] == list(range(len(lines)))
     assert {line["schema"] for line in lines} == {"arena.replay/1"}
     assert lines[0]["action"] is None
+    assert lines[-1]["places"] in ([1, 2], [2, 1], [1, 1])
+    assert all(line["action"] in before["legal"][str(line["seat"])] for before, line in pairwise(lines))
+
+
+def test_a_seat_is_shown_what_it_could_see(site: Path) -> None:
+    everything, own = (arena("replay", "1-0-0", *as_seat).stdout for as_seat in ((), ("--as", "1")))
+    assert (everything.count(" is dealt "), own.count(" is dealt ")) == (2, 1)
+    for line in arena("replay", "1-0-0", "--as", "0", "--json").stdout.splitlines():
+        assert "hands" not in json.loads(line)["observation"]
+    assert "has no seat 7" in refusal("replay", "1-0-0", "--as", "7")
+
+
+def test_a_position_is_shown_with_what_was_legal(site: Path) -> None:
+    shown = arena("replay", "1-0-0", "--step", "1").stdout
+    assert "stock" in shown
+    assert "legal for " in shown
+    assert "step 1: " in shown
+    (line,) = arena("replay", "1-0-0", "--step", "2", "--json").stdout.splitlines()
+    assert json.loads(line)["number"] == 1
+    assert "has no step 9999" in refusal("replay", "1-0-0", "--step", "9999")
+
+
+def test_a_database_is_verified(site: Path, tmp_path: Path) -> None:
+    told = document("verify", "spring")
+    assert told["deals"] == 12
+    assert told["differences"] == []
+    assert "0 differences" in arena("verify", "--outcomes").stdout
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(site / "results" / "arena.db") as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+        target.execute("UPDATE tournament SET commitment = x'00'")
+        target.execute("UPDATE deal SET record = (SELECT record FROM deal d WHERE d.match = deal.match AND d.deck = 1)")
+    target.close()
+    source.close()
+    changed = arena("verify", "--db", copy)
+    assert changed.exit_code == 1
+    assert "spring: commitment: stored 00" in changed.stdout
+
+
+def test_a_finished_tournament_is_revealed(site: Path) -> None:
+    told = document("reveal", "spring")
+    assert len(told["master"]) == 64
+    assert len(told["matches"]) == 3
+    shown = arena("reveal", "last").stdout
+    assert told["commitment"] in shown
+    assert told["master"] in shown
 
 
 def test_a_dialogue_is_shown_and_proven(site: Path) -> None:
@@ -161,7 +208,7 @@ def test_a_play_is_kept_but_never_rated(site: Path) -> None:
     [
         (("chess", "random", "random"), 'there is no game "chess"'),
         (("durak", "random", "nobody"), "no bot is called 'nobody'"),
-        (("durak", "random", "./nowhere/"), "does not exist"),
+        (("durak", "random", "./nowhere/"), "there is no folder nowhere/"),
         (("durak", "random"), "2 to 6 seats, not 1"),
         (("durak", "random", "random", "--set", "deck=40"), "deck"),
         (("durak", "random", "random", "--set", "deck"), "option=value"),
@@ -293,7 +340,7 @@ def test_a_new_bot_plays_at_once(tmp_path: Path) -> None:
     assert told["name"] == "mine"
     assert document("submit", tmp_path / "mine", "--db", tmp_path / "arena.db")["name"] == "mine"
     assert "not an empty folder" in refusal("new", tmp_path / "mine", "--game", "durak")
-    assert "no game 'chess'" in refusal("new", tmp_path / "other", "--game", "chess")
+    assert 'no game "chess"' in refusal("new", tmp_path / "other", "--game", "chess")
     assert "cannot be a bot's name" in refusal("new", tmp_path / "Other", "--game", "durak")
     assert "next:" in arena("new", tmp_path / "third", "--game", "durak").stdout
 

@@ -138,12 +138,14 @@ def test_a_killed_run_leaves_nothing_behind_and_loses_nothing(tmp_path: Path, un
 @pytest.mark.slow
 def test_a_second_runner_is_refused_and_readers_are_not(tmp_path: Path) -> None:
     db = tmp_path / "arena.db"
-    with running(run_line(db), tmp_path) as process:
+    with running(run_line(db, rounds=900), tmp_path) as process:
         wait_for(process, "RoundComplete")
         second = done(run_line(db, name="other"), tmp_path)
         assert second.returncode == 4
         assert second.stderr.startswith(f"error: another arena is writing to {db}")
         assert done(command("leaderboard", "--db", db), tmp_path).returncode == 0
+        told = json.loads(done(command("reveal", "long", "--json", "--db", db), tmp_path).stdout)
+        assert (len(told["commitment"]), told["master"]) == (64, None), "the master is secret until the end"
         assert process.poll() is None
 
 
@@ -165,7 +167,7 @@ def test_a_changed_plan_under_the_same_name_is_refused(tmp_path: Path) -> None:
         (("leaderboard",), 2, "error: there is no database at results/arena.db yet"),
         (("play", "chess", "a", "b"), 2, 'error: there is no game "chess"'),
         (("nonsense",), 2, "No such command 'nonsense'"),
-        (("submit", "nowhere"), 2, "error: nowhere: does not exist"),
+        (("submit", "nowhere"), 2, "error: there is no folder nowhere"),
     ],
 )
 def test_an_error_is_one_message_and_an_exit_code(tmp_path: Path, args: tuple[str, ...], code: int, told: str) -> None:
