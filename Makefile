@@ -35,8 +35,10 @@ lint: $(VENV)/.test
 nightly: $(VENV)/.test
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
 
-bench: $(VENV)/.arena
+bench: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/arena bench decision
+	$(BIN)/arena bench engine
 
 # Bots carry a copy of the SDK, so that each folder is a whole bot.
 sdk:

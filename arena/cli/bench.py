@@ -13,13 +13,38 @@ import trio
 import typer
 
 from arena.cli.app import EXIT_NO, IsolationLevel, Json, app
-from arena.cli.output import emit_json
+from arena.cli.output import emit_json, emit_table, say
 
 bench = typer.Typer(help="Measure speed as ratios inside one run.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
 
 DECISION_LIMIT = 6.0
 """A decision may cost this many blocking round trips."""
+
+
+ENGINE_WANTED = 2.5
+"""Durak and avalanche play out so many times as fast as RLCard's uno."""
+_COMPARED = ("avalanche 2", "avalanche 4", "durak 2", "durak 4")
+
+
+@bench.command(epilog="Example: arena bench engine")
+def engine(
+    rounds: Annotated[int, typer.Option("--rounds", help="How often all are measured in turn.", min=1)] = 7,
+    as_json: Json = False,
+) -> None:
+    """Compare random play-outs with RLCard, OpenSpiel and PokerKit (pip install --group bench)."""
+    from arena.bench.engine import BASE, measure
+
+    found = measure(rounds)
+    if as_json:
+        emit_json("bench.engine/1", {"base": BASE, "engines": [msgspec.structs.asdict(one) for one in found]})
+    else:
+        rows = [(one.name, f"{one.steps_per_s:.0f}", f"{one.ratio:.2f}") for one in found]
+        emit_table(("<random play-outs", "steps/s", f"times {BASE}"), rows)
+    slow = [one.name for one in found if one.name in _COMPARED and one.ratio < ENGINE_WANTED]
+    if slow:
+        say(f"less than {ENGINE_WANTED} times {BASE}: {', '.join(slow)}")
+        raise typer.Exit(EXIT_NO)
 
 
 @bench.command(epilog="Example: arena bench decision")

@@ -1,0 +1,67 @@
+"""The benches run and tell ratios; what they measure is for a quiet machine, not for a test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from arena.bench import engine
+from arena.cli import app
+from arena.cli import bench as commands
+from arena.errors import ConfigError
+
+BOTS = Path(__file__).parents[1] / "bots"
+
+
+def test_a_decision_is_measured_against_the_blocking_round_trip() -> None:
+    ran = CliRunner().invoke(app, ["bench", "decision", "--bot", str(BOTS / "c-first"), "--rounds", "1", "--json"])
+    assert ran.exit_code in (0, 1), ran.output
+    told = json.loads(ran.stdout)
+    assert told["schema"] == "arena.bench.decision/1"
+    assert told["ratio"] == told["low"] == told["high"] > 1
+    assert told["arena_us"] > told["limit_us"] > 0
+    assert told["decisions"] > 1000
+
+
+def test_a_decision_that_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "DECISION_LIMIT", 0.0)
+    ran = CliRunner().invoke(app, ["bench", "decision", "--bot", str(BOTS / "c-first"), "--rounds", "1"])
+    assert ran.exit_code == 1
+    assert "blocking round trips" in ran.stdout
+
+
+@pytest.mark.parametrize("name", ["durak", "avalanche", "smokestack"])
+def test_our_play_outs_go_on_for_ever(name: str) -> None:
+    assert len(list(islice(engine.own(name, 2), 3000))) == 3000
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("rlcard", "pyspiel", "pokerkit"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for playout in (engine.rlcard_uno(), engine.open_spiel("hearts"), engine.pokerkit()):
+        with pytest.raises(ConfigError, match="pip install --group bench"):
+            next(playout)
+
+
+def test_engines_are_told_as_ratios_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The libraries are stood in for, since only `make bench` installs them."""
+    monkeypatch.setattr(engine, "_SECONDS", 0.001)
+    monkeypatch.setattr(
+        engine,
+        "playouts",
+        lambda: {engine.BASE: lambda: engine.own("durak", 2), "durak 2": lambda: engine.own("durak", 2)},
+    )
+    ran = CliRunner().invoke(app, ["bench", "engine", "--rounds", "2", "--json"])
+    told = {one["name"]: one for one in json.loads(ran.stdout)["engines"]}
+    assert told[engine.BASE]["ratio"] == 1
+    assert told["durak 2"]["steps_per_s"] > 0
+    monkeypatch.setattr(commands, "ENGINE_WANTED", 1e9)
+    ran = CliRunner().invoke(app, ["bench", "engine", "--rounds", "1"])
+    assert ran.exit_code == 1
+    assert "durak 2" in ran.stdout
+    assert "less than" in ran.stderr
