@@ -436,3 +436,8 @@ def test_the_fields_of_an_observation_are_documented(name: str, seats: int) -> N
 def test_the_example_of_the_text_runs() -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     exec(code, {})
+
+
+def test_greedy_beats_random_in_the_example() -> None:
+    example = runpy.run_path(str(ROOT / "docs" / "rl_example.py"))
+    assert 0 < example["score"](6) <= 1
