@@ -199,7 +199,7 @@ async def test_it_is_our_failure_too_when_its_reason_was_read_already(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_HOST_ENVIRONMENT", tools(tmp_path))
-    monkeypatch.setattr(process, "_BEFORE", ("/bin/sh", "-c", "exec sleep 1000 3>&- & exit 4", "--"))
+    monkeypatch.setattr(process, "_BEFORE", ("/bin/sh", "-c", "exec /bin/sleep 1000 & exit 4", "--"))
     async with open_sandboxed(Level.NAMESPACED, room, ("true",), LIMITS) as started:
         await started.wait()
         with pytest.raises(InfraError, match=r"ended with 4 before the bot began: $"):
