@@ -266,7 +266,7 @@ async def test_a_death_while_we_write_is_a_crash(autojump_clock: MockClock) -> N
         await settle([bot], 0)
         await trio.testing.wait_all_tasks_blocked()
         bot.send(bot.talk.deal("durak", 1, {}, 2, 0, 1))
-        bot.begin(bot.talk.ask(b"\xc0", ["x" * MIB], 1, 1), 1)
+        bot.begin(bot.talk.ask(b"\xc0", ["x" * (MIB - 4096)], 1, 1), 1)
         await settle([bot], 0)
         assert told(bot) == ("crash", "exit")
 
@@ -284,7 +284,7 @@ async def test_both_pipes_full(autojump_clock: MockClock) -> None:
         greet(bot)
         await settle([bot], 0)
         bot.send(bot.talk.deal("durak", 1, {}, 2, 0, 1))
-        bot.begin(bot.talk.ask(b"\xc0", ["x" * MIB], 1, 1), 1)
+        bot.begin(bot.talk.ask(b"\xc0", ["x" * (MIB - 4096)], 1, 1), 1)
         await settle([bot], 0)
         assert bot.answer == Act(1, "x")
         bot.read_stderr()

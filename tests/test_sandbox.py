@@ -25,7 +25,7 @@ from arena.sandbox import (
     require_level,
 )
 from arena.sandbox.environment import make_runtime
-from tests.scripts import living
+from tests.scripts import living, wait_gone
 
 LIMITS = Limits(cpu_s=60)
 
@@ -122,11 +122,16 @@ async def test_a_running_program_has_no_exit_code_and_uses_cpu_time(level: Level
         assert started.exit_code() == -9
 
 
-async def test_the_cpu_time_of_what_has_ended_is_unknown_or_final(level: Level, room: Room) -> None:
-    async with open_sandboxed(level, room, ("true",), LIMITS) as started:
+async def test_the_cpu_time_of_what_has_ended_is_final_or_unknown(level: Level, room: Room) -> None:
+    """Never that of a process it leaves behind."""
+    async with open_sandboxed(level, room, ("sh", "-c", "sleep 1000 & echo; read line"), LIMITS) as started:
+        await trio.lowlevel.wait_readable(started.stdout)
+        before = started.cpu_us()
+        assert before > 0
+        os.write(started.stdin, b"\n")
         await started.wait()
-        known = started.cpu_us()
-        assert (known > 0) == (level is Level.NONE)
+        after = started.cpu_us()
+        assert after >= before if level is Level.NONE else after == -1
 
 
 @pytest.mark.usefixtures("no_leak")
@@ -230,6 +235,18 @@ async def test_too_few_descriptors_are_our_failure(level: Level, room: Room, fre
         for fd in taken:
             os.close(fd)
     assert has_no_child()
+
+
+@pytest.mark.usefixtures("no_leak")
+async def test_what_was_started_is_killed_when_it_cannot_be_watched(
+    level: Level, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pidfd_open", fails(OSError(errno.EMFILE, "too many")))
+    with pytest.raises(InfraError, match="too many"):
+        async with open_sandboxed(level, room, ("sleep", "1000", str(room.bot)), LIMITS):
+            raise AssertionError
+    assert has_no_child()
+    assert wait_gone(living(str(room.bot))) == [], "bwrap's own children follow it"
 
 
 @pytest.mark.usefixtures("no_leak")
