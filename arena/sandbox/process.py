@@ -183,7 +183,7 @@ def _start(
         started = Sandboxed(popen, (our_stdin, our_stdout, our_stderr), status)
     except (OSError, ValueError) as error:
         if popen is not None:
-            popen.kill()
+            os.killpg(popen.pid, signal.SIGKILL)  # bwrap's child too, which nobody else would end yet
             popen.wait()
         for fd in fds:
             os.close(fd)
