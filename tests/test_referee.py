@@ -11,8 +11,10 @@ from trio.testing import MockClock
 
 from arena.bot import Process
 from arena.errors import InfraError
+from arena.games import GAMES
 from arena.records import BotRef, Clock
 from arena.referee import Host, Lag, play_match
+from arena.rules import deal, replay
 from tests.fakes import (
     HELLO,
     MACHINE,
@@ -134,14 +136,22 @@ async def test_drips_do_not_move_the_deadline(autojump_clock: MockClock) -> None
 
 async def test_all_actors_of_a_window_are_asked_at_once(autojump_clock: MockClock) -> None:
     spec = spec_of("a", "b", "c", game="smokestack", clock=Clock(bank_ms=10_000_000))
-    record = await play(spec, {name: player(last, think_s=0.9) for name in "abc"})
+
+    def choose(ask: Message) -> str:
+        return (last if ask["observation"]["turns"] < 2 else first)(ask)
+
+    record = await play(spec, {name: player(choose, think_s=0.9) for name in "abc"})
     assert not record.faults
     (played,) = record.deals
     assert [(step.seat, step.action) for step in played.steps[:3]] == [(0, "wait"), (1, "wait"), (2, "wait")]
-    windows = [step for step in played.steps if step.action == "wait"]
-    assert len(windows) % 3 == 0
-    others = len(played.steps) - len(windows)
-    assert played.duration_us == (len(windows) // 3 + others) * 900_000
+    state, _ = deal(GAMES["smokestack"], spec.options, 3, spec.decks[0])
+    left, asked = list(played.steps), []
+    while left:
+        asked.append(len(state.actors))
+        state, _ = replay(state, [(step.seat, step.action) for step in left[: asked[-1]]])
+        del left[: asked[-1]]
+    assert {1, 2, 3} == set(asked)
+    assert played.duration_us == len(asked) * 900_000
 
 
 async def test_one_fault_in_a_window_leaves_the_other_answers_standing(autojump_clock: MockClock) -> None:

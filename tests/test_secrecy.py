@@ -16,6 +16,7 @@ from arena.rules import Event, Game, Options, Seat, State, bot_seed, deal, repla
 from arena.wire import Conversation
 from arena.wire import State as Talk
 from tests.fakes import (
+    first,
     frame,
     last,
     play,
@@ -31,12 +32,12 @@ async def test_the_same_match_again_gives_the_same_digests_whatever_the_time(
 ) -> None:
     names = "abc"[:seats]
     spec = spec_of(*names, game=game, decks=2, legs=[range(seats), [*range(1, seats), 0]])
-    records = [await play(spec, {name: player(last, think_s=think_s) for name in names}) for think_s in (0, 0, 0.04)]
+    records = [await play(spec, {name: player(think_s=think_s) for name in names}) for think_s in (0, 0.04)]
     said = [
         [(d.digests, [(s.seat, s.action) for s in d.steps], d.places, d.points) for d in record.deals]
         for record in records
     ]
-    assert said[0] == said[1] == said[2]
+    assert said[0] == said[1]
     digests = [digest for played in records[0].deals for digest in played.digests]
     assert len(set(digests)) == len(digests) / 2, "equal bots in equal seats are told the same in both legs"
 
@@ -107,6 +108,7 @@ async def test_a_message_is_the_same_while_only_what_a_seat_may_not_know_differs
     other = list(order)
     other[i], other[j] = order[j], order[i]
     assert order != other, "choose cards that differ"
+    choose = first if game == "smokestack" else last  # who never sweeps is asked hundreds of times
     known, bodies = [], []
     for deck in (order, other):
 
@@ -116,7 +118,7 @@ async def test_a_message_is_the_same_while_only_what_a_seat_may_not_know_differs
             return rules.initial_state(options, seats, deck, derive(key, "deal"))
 
         monkeypatch.setattr("arena.referee.deal", dealt)
-        record, opened = await play_with(spec, {name: player(last) for name in "abc"[:seats]})
+        record, opened = await play_with(spec, {name: player(choose) for name in "abc"[:seats]})
         assert not record.faults
         known.append([known_at_asks(spec, deck, record.deals[0].steps, seat) for seat in range(seats)])
         bodies.append([opened[name][0].end.bodies for name in "abc"[:seats]])

@@ -46,6 +46,7 @@ class Sandboxed:
         self._popen = popen
         self._status = status
         self._init_pid = 0
+        self._bot_pid = popen.pid if status is None else 0
         self._init: int | None = None
         self.stdin, self.stdout, self.stderr = pipes
         self.pidfd = os.pidfd_open(popen.pid)
@@ -78,13 +79,12 @@ class Sandboxed:
     def cpu_us(self) -> int:
         """Return the CPU time of the bot's first process so far in microseconds, or -1 where it cannot be read."""
         with contextlib.suppress(OSError, IndexError):
-            pid = self._popen.pid
-            if self._status is not None:
+            if not self._bot_pid:
                 self._learn_init()
                 init = self._init_pid
-                pid = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
+                self._bot_pid = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
             # The kernel's clock of another process: clock_getcpuclockid(3)
-            return time.clock_gettime_ns((~pid << 3) | 2) // 1000
+            return time.clock_gettime_ns((~self._bot_pid << 3) | 2) // 1000
         return -1
 
     def kill(self) -> None:
@@ -183,7 +183,7 @@ def _start(
         started = Sandboxed(popen, (our_stdin, our_stdout, our_stderr), status)
     except (OSError, ValueError) as error:
         if popen is not None:
-            popen.kill()
+            os.killpg(popen.pid, signal.SIGKILL)  # bwrap's child too, which nobody else would end yet
             popen.wait()
         for fd in fds:
             os.close(fd)
