@@ -249,6 +249,16 @@ class Table:
         plain = [action for action in by_rank if action[-1] != self.trump]
         return [*plain, *by_rank][0]
 
+    def most_actions(self) -> int:
+        """Return the bound of D14."""
+        limit = self.options["max_attack"]
+        attacks = min(limit, self.size - 1) if isinstance(limit, int) else self.size - 1
+        choices = 21 * self.size if self.options["redeal_if_empty"] else self.size
+        return choices + (self.size**2 + 2 * self.size) * (self.seats + 1) * attacks
+
+    def outcome_type(self) -> str:
+        return "ranking" if self.options["score"] == "places" else "single_loser"
+
     def apply(self, seat: int, action: str) -> list[Event]:
         """Play a legal action and return what happened."""
         if action not in self.legal(seat):
