@@ -267,7 +267,7 @@ class Rating(msgspec.Struct, frozen=True):
         error: half width of the 95 % interval against the pool's mean or the anchor, in Elo; None below 10 clusters
             and for a bound.
         deals: rated deals it played.
-        wins: deals in which it was first alone or, in a single_loser game, was not the loser.
+        wins: deals in which it was first alone or, in a single_loser game, somebody else was the loser.
         bound: `>` or `<` where it beat or lost to everybody and the prior alone keeps the value finite.
         partial: it lacks one of the games of an overall rating, so it is not ranked there.
     """

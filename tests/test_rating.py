@@ -142,7 +142,7 @@ def test_structural_ties_are_dropped_and_a_draw_is_not() -> None:
     assert len(collect([deal(1, "abc", 1, 1, 3)], "single_loser").low) == 2
     draw = collect([deal(1, "abc", 1, 1, 1)], "single_loser")
     assert draw.halves.tolist() == [1, 1, 1]
-    assert draw.wins.tolist() == [1, 1, 1]
+    assert draw.wins.tolist() == [0, 0, 0], "nobody lost, so nobody won"
 
 
 # Counting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +77,10 @@ def exit_code(error: BaseException) -> int | None:
             return EXIT_NO
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
+        case BrokenPipeError():
+            return EXIT_NO
+        case OSError(errno=errno.ENOSPC):
+            return EXIT_NO
         case _:
             return None
 
@@ -91,6 +97,8 @@ def main() -> None:
         known = [leaf for leaf in _leaves(error) if exit_code(leaf) is not None]
         if len(known) < len(list(_leaves(error))):
             raise  # a bug: its traceback is what its mender needs
+        if isinstance(known[0], BrokenPipeError):  # whoever read our output has left
+            os._exit(EXIT_NO)
         from arena.cli.output import say
 
         say(f"error: {known[0]}" if str(known[0]) else "interrupted")

@@ -11,10 +11,12 @@ import typer
 
 from arena.cli.app import DEFAULT_DB, EXIT_BOT, EXIT_NO, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.output import emit_json, emit_table, harmless, say
-from arena.errors import FaultKind
+from arena.errors import ConfigError, FaultKind
 from arena.records import Fault
 from arena.store import bots as stored_bots
 from arena.store.database import open_reader, open_writer, writing
+
+AUTHOR_CHARACTERS = 64
 
 
 @app.command(epilog="Example: arena submit ./mybot")
@@ -34,6 +36,8 @@ def submit(
     from arena.cli.site import admit, check_place, open_site, open_site_lanes
     from arena.sandbox import require_level
 
+    if len(author) > AUTHOR_CHARACTERS or not author.isprintable():
+        raise ConfigError(f"--author {author!r} is not at most {AUTHOR_CHARACTERS} printable characters")
     check_place(Path(folder), db.parent)
     site = open_site(db, require_level(isolation, trusted=trusted))
     with open_writer(db) as opened:

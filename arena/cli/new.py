@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +68,7 @@ def new(
     (folder / "bot.py").write_text(_SOURCE.format(name=name, game=game))
     (folder / "arena_bot.py").write_bytes(_sdk())
     if as_json:
-        emit_json("new/1", {"name": name, "folder": str(folder)})
+        emit_json("new/1", {"name": name, "folder": os.fsencode(folder).decode(errors="backslashreplace")})
         return
     typer.echo(f"made {folder}: bot.toml, bot.py, arena_bot.py (the SDK)")
     typer.echo(f"next: change bot.py, then `arena play {game} {folder}/ {folder}/` and `arena submit {folder}`")

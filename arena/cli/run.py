@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -104,7 +105,12 @@ async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, m
         say(
             f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {plan.format}, "
             f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(lanes, 'lane')} · "
-            f"isolation {site.level.value}"
+            f"isolation {site.level.value}{' · practice' if tournament.practice else ''}"
+        )
+        say(f"commitment to the master seed: {tournament.commitment.hex()}")
+    if mode == "events":
+        emit_json(
+            "event/1", {"event": "Commitment", "tournament": tournament.name, "sha256": tournament.commitment.hex()}
         )
     return await _play(db, site, tournament, by_hash(players), lanes, mode)
 
@@ -168,7 +174,8 @@ def _open_tournament(
         for stored in tournaments.tournaments(db):
             if stored.finished_at is None and not _differences(db, stored, plan, entrants, site, config.seed):
                 return stored, True
-        name = f"{plan.format}-{len(tournaments.tournaments(db)) + 1}"
+        numbers = count(len(tournaments.tournaments(db)) + 1)
+        name = next(free for number in numbers if tournaments.find(db, free := f"{plan.format}-{number}") is None)
     else:
         name = config.name
         stored_one = tournaments.find(db, name)
@@ -180,8 +187,8 @@ def _open_tournament(
                     f"tournament {name} was begun differently: {'; '.join(differences)}; choose another --name"
                 )
             return stored_one, True
-    count = sum(match_counts(plan, entrants).values())
-    made = new_tournament(name, plan, site.level.value, time.time(), count, seed=config.seed)
+    total = sum(match_counts(plan, entrants).values())
+    made = new_tournament(name, plan, site.level.value, time.time(), total, seed=config.seed)
     with writing(db):
         number = tournaments.create(db, made, entrants)
     return tournaments.get(db, number), False

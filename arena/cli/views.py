@@ -205,7 +205,7 @@ def find_deal(db: Database, name: str) -> tuple[StoredMatch, DealRecord, list[Fa
 
 def _deal_key(name: str) -> tuple[int, int, int] | None:
     parts = name.split("-")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in parts):
         return None
     return int(parts[0]), int(parts[1]), int(parts[2])
 

@@ -129,6 +129,8 @@ def _won(places: Ints, outcome_type: OutcomeType) -> Bools:
     first: Bools = places == 1
     if outcome_type == "ranking":
         first &= first.sum(axis=1, keepdims=True) == 1
+    else:
+        first &= ~first.all(axis=1, keepdims=True)
     return first
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from sqlite_utils import Database
 
+from arena.errors import ConfigError
 from arena.records import BotHash, DealRecord, Fault, MatchRecord, Placing, RatedDeal
 
 KEY_BYTES = 32
@@ -159,7 +160,10 @@ def records(db: Database, number: int) -> list[DealRecord]:
 
 
 def _unpacked(packed: bytes) -> DealRecord:
-    return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise ConfigError(f"the record of a deal is damaged ({error}); take the database from a backup") from None
 
 
 def deals(db: Database, number: int) -> list[Placing]:

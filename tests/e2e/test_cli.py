@@ -169,7 +169,7 @@ def test_a_dialogue_is_shown_and_proven(site: Path) -> None:
     assert "has no seat 2" in refusal("trace", "1-0-0", "--seat", "2")
 
 
-@pytest.mark.parametrize("name", ["9999-0-0", "1-7-0", "nonsense", "1-0"])
+@pytest.mark.parametrize("name", ["9999-0-0", "1-7-0", "nonsense", "1-0", f"{2**63}-0-0", f"1-0-{10**30}"])
 def test_a_deal_that_is_not_there_is_named(site: Path, name: str) -> None:
     assert f"there is no deal {name!r}" in refusal("replay", name)
 
@@ -287,7 +287,8 @@ def test_events_are_one_document_a_line(site: Path, tmp_path: Path) -> None:
     )
     ran = arena("run", file, "--json")
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [line.get("event") for line in lines] == ["RoundBegan", "MatchPlayed", "RoundComplete", None]
+    assert [line.get("event") for line in lines] == ["Commitment", "RoundBegan", "MatchPlayed", "RoundComplete", None]
+    assert lines[0]["sha256"] == document("reveal", "events")["commitment"]
     assert lines[-1] == {"schema": "arena.finished/1", "tournament": "events"}
 
 
@@ -343,6 +344,43 @@ def test_a_new_bot_plays_at_once(tmp_path: Path) -> None:
     assert 'no game "chess"' in refusal("new", tmp_path / "other", "--game", "chess")
     assert "cannot be a bot's name" in refusal("new", tmp_path / "Other", "--game", "durak")
     assert "next:" in arena("new", tmp_path / "third", "--game", "durak").stdout
+
+
+def test_a_damaged_record_is_named(site: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(site / "results" / "arena.db") as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+        target.execute("UPDATE deal SET record = x'0102'")
+    target.close()
+    source.close()
+    assert "record of a deal is damaged" in refusal("replay", "1-0-0", "--db", copy)
+
+
+@pytest.mark.parametrize("author", ["a\nb", "\x1b[31m", "x" * 65, "\udcff"])
+def test_an_author_is_short_and_printable(tmp_path: Path, author: str) -> None:
+    assert "printable" in refusal("submit", BOTS / "random", "--author", author, "--db", tmp_path / "arena.db")
+
+
+def test_an_unnamed_tournament_finds_a_free_name(site: Path, tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    bots = f"{BOTS}/random/,{BOTS}/c-first/"
+    line = (
+        "run",
+        "--bots",
+        bots,
+        "--games",
+        "avalanche",
+        "--format",
+        "round-robin",
+        "--decks",
+        "1",
+        "--quiet",
+        "--db",
+        db,
+    )
+    for name in (("--name", "round-robin-2"), ()):
+        assert arena(*line, *name).exit_code == 0
+    assert document("standings", "last", "--db", db)["tournament"] == "round-robin-3"
 
 
 def test_another_author_needs_force(tmp_path: Path) -> None:

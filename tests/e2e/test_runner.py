@@ -161,6 +161,29 @@ def test_a_changed_plan_under_the_same_name_is_refused(tmp_path: Path) -> None:
     assert "decks was 4, now 5" in changed.stderr
 
 
+@pytest.mark.slow
+def test_a_reader_that_leaves_stops_the_run_and_loses_nothing(tmp_path: Path, uninterrupted: list[object]) -> None:
+    db = tmp_path / "arena.db"
+    with running(run_line(db), tmp_path) as process:
+        wait_for(process, "MatchPlayed")
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 1
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+        process.stdout = None
+    assert done(run_line(db), tmp_path).returncode == 0
+    assert tables(db, "long", tmp_path) == uninterrupted
+
+
+def test_a_full_device_is_named(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        line = command("bench", "engine", "--help")
+        ran = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
