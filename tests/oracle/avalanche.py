@@ -166,10 +166,10 @@ class Table:
 
     def next_with_cards(self, seat: int) -> int:
         """A7: a seat without cards is skipped."""
-        seat = (seat + 1) % self.seats
-        while not self.hands[seat]:
-            seat = (seat + 1) % self.seats
-        return seat
+        for step in range(1, self.seats + 1):
+            if self.hands[(seat + step) % self.seats]:
+                return (seat + step) % self.seats
+        raise AssertionError("A8 and A9 leave no such position")
 
     def finish(self) -> None:
         """A10."""
