@@ -21,6 +21,8 @@ from arena.errors import IllegalAction
 from arena.games import GAMES
 from arena.luck import Stream, derive
 from arena.rules import Action, Event, Game, Option, Seat, State, Value, complete_options, deal, replay
+from arena.wire import Conversation, encode_event, encode_observation
+from arena.wire import State as TalkState
 
 Policy = Callable[[State, Seat], Action]
 Step = tuple[Seat, Action]
@@ -299,6 +301,22 @@ def view_of(table: Table, deck: Sequence[str], steps: Sequence[Step], seat: Seat
     return view
 
 
+def messages_to(table: Table, deck: Sequence[str], steps: Sequence[Step], seat: Seat) -> bytes:
+    """Return every byte that is sent to a seat on the way; it is asked wherever it may act."""
+    talk = Conversation(TalkState.READY)
+    seed = derive(table.deck_key, "deal")
+    state, events = table.game.initial_state(table.options, table.seats, deck, seed)
+    sent = [talk.deal(table.game.name, table.game.version, table.options, table.seats, seat, 7)]
+    for step in (*steps, None):
+        sent += [talk.tell(encode_event(one)) for one in events if one.seen_by is None or seat in one.seen_by]
+        if seat in state.actors:
+            sent.append(talk.ask(encode_observation(state.observation(seat)), state.legal_actions(seat), 1000, 20_000))
+            talk.state = TalkState.PLAYING
+        if step is not None:
+            state, events = state.apply(*step)
+    return b"".join(sent)
+
+
 @every_game
 @any_data
 def test_what_a_seat_is_told_does_not_depend_on_cards_it_cannot_know(name: str, data: st.DataObject) -> None:
@@ -315,6 +333,7 @@ def test_what_a_seat_is_told_does_not_depend_on_cards_it_cannot_know(name: str, 
     for place, source in zip(hidden, shuffled, strict=True):
         other[place] = deck[source]
     assert view_of(table, other, steps, seat) == view
+    assert messages_to(table, other, steps, seat) == messages_to(table, deck, steps, seat)
 
 
 @every_game
