@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 import tempfile
 from enum import StrEnum
@@ -9,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from arena.errors import ConfigError
+from arena.sandbox import seccomp
 from arena.sandbox.bwrap import arguments
 from arena.sandbox.room import Room
 
@@ -23,20 +26,36 @@ class Level(StrEnum):
 @cache
 def _bwrap_problem() -> str:
     """Return why bwrap cannot be used here, or an empty string. It is run once: its word counts, not its presence."""
+    if not seccomp.is_known(platform.machine()):
+        return f"there is no filter of system calls for {platform.machine()}"
     with tempfile.TemporaryDirectory() as folder:
         room = Room(Path(folder), Path(folder))
+        filter_fd = seccomp.open_program()
         try:
             done = subprocess.run(
-                ["bwrap", *arguments(room), "--", "/usr/bin/prlimit", "--nproc=64", "--", "/bin/true"],
+                [
+                    "bwrap",
+                    *arguments(room),
+                    "--seccomp",
+                    str(filter_fd),
+                    "--",
+                    "/usr/bin/prlimit",
+                    "--nproc=64",
+                    "--",
+                    "/bin/true",
+                ],
                 capture_output=True,
                 timeout=20,
                 check=False,
                 env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+                pass_fds=(filter_fd,),
             )
         except FileNotFoundError:
             return "bwrap is not installed (apt install bubblewrap)"
         except subprocess.TimeoutExpired:
             return "bwrap did not return within 20 s"
+        finally:
+            os.close(filter_fd)
     if done.returncode == 0:
         return ""
     lines = done.stderr.decode(errors="replace").strip().splitlines()

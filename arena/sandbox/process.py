@@ -20,7 +20,7 @@ from pathlib import Path
 import trio
 
 from arena.errors import InfraError
-from arena.sandbox import bwrap
+from arena.sandbox import bwrap, seccomp
 from arena.sandbox.environment import environment
 from arena.sandbox.levels import Level
 from arena.sandbox.room import Limits, Room
@@ -196,27 +196,29 @@ def _start(
 def _start_namespaced(room: Room, argv: Sequence[str], limits: Limits) -> Sandboxed:
     status_read, status_write = os.pipe()
     os.set_blocking(status_read, False)
-    args = -1
+    files: list[int] = []
     try:
-        args = _memory_file([*bwrap.arguments(room), "--json-status-fd", str(status_write)])
+        files.append(seccomp.open_program())
+        options = ["--seccomp", str(files[0]), "--json-status-fd", str(status_write)]
+        files.append(_memory_file([*bwrap.arguments(room), *options]))
         line = [
             *_BEFORE,
             "bwrap",
             "--args",
-            str(args),
+            str(files[1]),
             "--",
             *("env", "-u", "PWD", "--"),  # which bwrap sets
             *_limit_arguments(limits, Level.NAMESPACED),
             *_expand(argv, bwrap.OUT_FOLDER),
         ]
-        return _start(line, _HOST_ENVIRONMENT, "/", (args, status_write), status_read)
+        return _start(line, _HOST_ENVIRONMENT, "/", (*files, status_write), status_read)
     except BaseException:
         os.close(status_read)
         raise
     finally:
         os.close(status_write)
-        if args >= 0:
-            os.close(args)
+        for fd in files:
+            os.close(fd)
 
 
 def _start_plain(room: Room, argv: Sequence[str], limits: Limits, private: Path) -> Sandboxed:

@@ -61,6 +61,43 @@ tried("kill all", lambda: os.kill(-1, 0))
 tried("hostname", socket.gethostname)
 tried("nice", lambda: os.nice(-5))
 tried("memory", lambda: len(bytearray(3 << 30)))
+import ctypes, errno, fcntl, platform
+libc = ctypes.CDLL(None, use_errno=True)
+
+def called(name, number, *arguments):
+    libc.syscall.restype = ctypes.c_long
+    result = libc.syscall(number, *arguments)
+    found["call " + name] = errno.errorcode[ctypes.get_errno()] if result < 0 else "done"
+
+machine = platform.machine() == "aarch64"
+bot = os.open("/bot/bot.py", os.O_RDONLY)
+iov = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(ctypes.create_string_buffer(8)), 8))
+called("fadvise64 dontneed", (221, 223)[machine], bot, 0, 0, 4)
+called("fadvise64 random", (221, 223)[machine], bot, 0, 0, 1)
+called("readahead", (187, 213)[machine], bot, 0, 4096)
+called("mincore", (27, 232)[machine], 0, 0, 0)
+called("preadv2 nowait", (327, 286)[machine], bot, iov, 1, 0, 0, 8)
+called("madvise pageout", (28, 233)[machine], 0, 0, 21)
+called("madvise normal", (28, 233)[machine], 0, 0, 0)
+called("unshare", (272, 97)[machine], 0x10000000)
+called("clone3", 435, 0, 0)
+called("io_uring_setup", 425, 1, 0)
+called("keyctl", (250, 219)[machine], 0, 0)
+called("bpf", (321, 280)[machine], 0, 0, 0)
+called("shmget", (29, 194)[machine], 0, 4096, 0o1600)
+called("clone newuser", (56, 220)[machine], 0x10000011, 0, 0, 0, 0)
+tried("flock", lambda: fcntl.flock(bot, fcntl.LOCK_SH))
+tried("posix lock", lambda: fcntl.lockf(bot, fcntl.LOCK_SH))
+tried("lease", lambda: fcntl.fcntl(bot, fcntl.F_SETLEASE, fcntl.F_RDLCK))
+tried("get flags", lambda: fcntl.fcntl(bot, fcntl.F_GETFL) and 0)
+tried("affinity", lambda: os.sched_setaffinity(0, range(os.cpu_count())))
+tried("scheduler", lambda: os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)))
+tried("setsid", lambda: os.setsid())
+tried("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close())
+tried("vsock", lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close())
+tried("inet", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close())
+tried("thread", lambda: __import__("threading").Thread(target=str).start())
+tried("child", lambda: __import__("subprocess").run(["true"], check=True).returncode)
 found["tmp"] = fill("/tmp")
 found["shm"] = fill("/dev/shm")
 os.write(2, json.dumps(found).encode())
@@ -142,3 +179,47 @@ def test_what_it_can_write_is_capped(found: dict[str, object], folder: str, cap:
 
 def test_it_has_no_privilege_to_be_more_than_nice(found: dict[str, object]) -> None:
     assert found["nice"] in ("PermissionError 13", "PermissionError 1")
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("fadvise64 dontneed", "EPERM"),
+        ("fadvise64 random", "done"),
+        ("readahead", "EPERM"),
+        ("mincore", "EPERM"),
+        ("preadv2 nowait", "EPERM"),
+        ("madvise pageout", "EPERM"),
+        ("madvise normal", "done"),
+        ("unshare", "EPERM"),
+        ("clone newuser", "EPERM"),
+        ("keyctl", "EPERM"),
+        ("bpf", "EPERM"),
+        ("clone3", "ENOSYS"),
+        ("io_uring_setup", "ENOSYS"),
+        ("shmget", "ENOSYS"),
+    ],
+)
+def test_what_it_may_call(found: dict[str, object], call: str, error: str) -> None:
+    assert found[f"call {call}"] == error
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        ("flock", "PermissionError 1"),
+        ("posix lock", "PermissionError 1"),
+        ("lease", "PermissionError 1"),
+        ("get flags", "done"),
+        ("affinity", "PermissionError 1"),
+        ("scheduler", "PermissionError 1"),
+        ("setsid", "PermissionError 1"),
+        ("netlink", "OSError 97"),
+        ("vsock", "OSError 97"),
+        ("inet", "done"),
+        ("thread", "done"),
+        ("child", "done"),
+    ],
+)
+def test_what_would_undo_a_limit_or_carry_a_message(found: dict[str, object], attempt: str, expected: str) -> None:
+    assert found[attempt] == expected

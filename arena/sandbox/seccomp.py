@@ -1,0 +1,175 @@
+"""The system calls that bots are denied, as a BPF program for the kernel.
+
+A list of what is denied, not of what is allowed: bots come in any language. Three kinds are on it. Kernel surface that
+no bot needs; what would undo other limits (leaving one's core, a new session with a share of the processor of its own);
+and what carries messages between bots that share read-only files: whether a page of such a file is in memory can be set
+by one process and read by another, and so can a lock on it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
+
+import msgspec
+
+# linux/audit.h, linux/seccomp.h, linux/bpf_common.h
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_KILL = 0x80000000
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
+_X32 = 0x40000000
+_NEW_NAMESPACES = 0x7E020000
+_NOWAIT = 0x8  # RWF_NOWAIT tells whether a page is in memory
+
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    # kernel surface
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "userfaultfd": (323, 282),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "syslog": (103, 116),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "acct": (163, 89),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    # what would undo other limits
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "setsid": (112, 157),
+    # messages through files that bots share
+    "readahead": (187, 213),
+    "mincore": (27, 232),
+    "cachestat": (451, 451),
+    "flock": (73, 32),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+}
+"""System calls that fail with EPERM: their numbers on x86_64 and aarch64 (asm/unistd.h), None where there is none."""
+_ABSENT = {
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "clone3": (435, 435),  # its flags are behind a pointer, which a filter cannot follow
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),  # counts for no limit, and outlives its process
+}
+"""System calls that fail as if the kernel had none, so that programs do without."""
+
+
+class _Check(msgspec.Struct, frozen=True):
+    """A system call that is denied for some values of an argument.
+
+    Attributes:
+        values: the low half of the argument that is denied; with `bits` any of these bits, with `others` all but these.
+    """
+
+    numbers: tuple[int, int]
+    argument: int
+    values: tuple[int, ...]
+    error: int = EPERM
+    bits: bool = False
+    others: bool = False
+
+
+_CHECKED = (
+    _Check((56, 220), 0, (_NEW_NAMESPACES,), bits=True),  # clone
+    _Check((41, 198), 0, (1, 2, 10), EAFNOSUPPORT, others=True),  # socket: unix, inet, inet6
+    _Check((221, 223), 3, (3, 4)),  # fadvise64: POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED
+    _Check((28, 233), 2, (20, 21)),  # madvise: MADV_COLD, MADV_PAGEOUT
+    _Check((327, 286), 5, (_NOWAIT,), bits=True),  # preadv2
+    # fcntl: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_GETLK, F_OFD_GETLK, F_SETLEASE, F_GETLEASE, F_NOTIFY
+    _Check((72, 25), 1, (6, 7, 37, 38, 5, 36, 1024, 1025, 1026)),
+)
+
+
+def _instruction(code: int, k: int, yes: int = 0, no: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, yes, no, k)
+
+
+def _deny(error: int) -> bytes:
+    return _instruction(_RETURN, _ERRNO | error)
+
+
+def _check(check: _Check, column: int) -> Iterator[bytes]:
+    """Yield a block that is skipped for other system calls; for its own it always returns."""
+    allow = _instruction(_RETURN, _ALLOW)
+    code = _ANY_BIT if check.bits else _EQUAL
+    count = len(check.values)
+    yield _instruction(_EQUAL, check.numbers[column], no=count + 3)
+    yield _instruction(_LOAD, _ARGUMENTS_AT + 8 * check.argument)
+    for left, value in zip(range(count, 0, -1), check.values, strict=True):
+        yield _instruction(code, value, yes=left)
+    yield from (_deny(check.error), allow) if check.others else (allow, _deny(check.error))
+
+
+def is_known(machine: str) -> bool:
+    """Tell whether there is a filter for a kind of machine."""
+    return machine in _ARCHITECTURES
+
+
+def program(machine: str) -> bytes:
+    """Return the filter for a known kind of machine, as the kernel takes it."""
+    column = list(_ARCHITECTURES).index(machine)
+    parts = [
+        _instruction(_LOAD, _ARCHITECTURE_AT),
+        _instruction(_EQUAL, _ARCHITECTURES[machine], yes=1),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _NUMBER_AT),
+    ]
+    if machine == "x86_64":
+        parts += [_instruction(_AT_LEAST, _X32, no=1), _deny(ENOSYS)]
+    for calls, error in ((_DENIED, EPERM), (_ABSENT, ENOSYS)):
+        for numbers in calls.values():
+            if (number := numbers[column]) is not None:
+                parts += [_instruction(_EQUAL, number, no=1), _deny(error)]
+    for check in _CHECKED:
+        parts += _check(check, column)
+    return b"".join([*parts, _instruction(_RETURN, _ALLOW)])
+
+
+def open_program() -> int:
+    """Return a descriptor of a file in memory that holds the filter for this machine, at its start."""
+    fd = os.memfd_create("seccomp", 0)
+    os.write(fd, program(platform.machine()))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
