@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.bench import engine
-from arena.cli import app
 from arena.cli import bench as commands
+from arena.cli.commands import app
 from arena.errors import ConfigError
 
 BOTS = Path(__file__).parents[1] / "bots"

@@ -1,8 +1,7 @@
-"""The command line; each module registers its commands."""
+"""The command line; `commands` says where each command is."""
 
 from __future__ import annotations
 
-from arena.cli import bench, bots, new, play, replay, run, verify, views
-from arena.cli.app import app, main
+from arena.cli.app import main
 
-__all__ = ["app", "bench", "bots", "main", "new", "play", "replay", "run", "verify", "views"]
+__all__ = ["main"]

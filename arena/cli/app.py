@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,23 @@ Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: 
 
 _STARTS_BOTS = {"submit", "play", "run", "bench"}
 """Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
+
+MODULES = {
+    "bench": "bench",
+    "bots": "bots",
+    "leaderboard": "views",
+    "new": "new",
+    "play": "play",
+    "replay": "replay",
+    "retire": "bots",
+    "reveal": "verify",
+    "run": "run",
+    "standings": "views",
+    "submit": "bots",
+    "trace": "views",
+    "verify": "verify",
+}
+"""Where each command is, so that one which only reads does not wait for what runs tournaments to be imported."""
 
 DEFAULT_DB = Path("results/arena.db")
 
@@ -88,8 +106,10 @@ def exit_code(error: BaseException) -> int | None:
 def main() -> None:
     """Run the command line of this process; the first error that has an exit code is printed as one message."""
     try:
-        if _STARTS_BOTS.intersection(sys.argv[1:2]):
+        command = sys.argv[1] if len(sys.argv) > 1 else ""
+        if command in _STARTS_BOTS:
             supervise()
+        import_module(f"arena.cli.{MODULES.get(command, 'commands')}")
         app()
     except BaseException as error:
         if isinstance(error, SystemExit):

@@ -14,7 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from arena.cli import app
+from arena.cli.app import MODULES
+from arena.cli.commands import app
 
 BOTS = Path(__file__).parents[2] / "bots"
 RUN = ["run", "--games", "all", "--format", "round-robin", "--decks", "2", "--name", "spring"]
@@ -411,6 +412,11 @@ def commands() -> Iterator[tuple[str, typer.core.TyperCommand]]:
             yield from ((f"{name} {inner}", command.commands[inner]) for inner in command.commands)
         else:
             yield name, command
+
+
+def test_every_command_is_found_in_its_module() -> None:
+    found = {name.split()[0]: command.callback.__module__ for name, command in commands() if command.callback}
+    assert found == {name: f"arena.cli.{module}" for name, module in MODULES.items()}
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
