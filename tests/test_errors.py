@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from arena.errors import (
+    FAULT_DETAILS,
+    ArenaError,
+    BotError,
+    BusyError,
+    ConfigError,
+    FaultKind,
+    IllegalAction,
+    InfraError,
+)
+
+
+def test_each_kind_of_fault_has_details() -> None:
+    assert FAULT_DETAILS.keys() == set(FaultKind)
+    assert all(FAULT_DETAILS.values())
+
+
+def test_a_detail_belongs_to_its_kind() -> None:
+    error = BotError(FaultKind.TIMEOUT, "late", "too late", b"x" * 5000)
+    assert (error.kind, error.detail, str(error), len(error.evidence)) == (FaultKind.TIMEOUT, "late", "too late", 4096)
+    with pytest.raises(ValueError, match="'exit' is no detail of fault kind timeout"):
+        BotError(FaultKind.TIMEOUT, "exit", "")
+
+
+def test_all_that_is_raised_on_purpose_is_of_one_tree() -> None:
+    for kind in (BotError, BusyError, ConfigError, IllegalAction, InfraError):
+        assert issubclass(kind, ArenaError)
