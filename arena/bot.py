@@ -86,6 +86,7 @@ class Bot:
     Attributes:
         answer: what the last ask (or greeting) brought, once it has.
         error: why it brought nothing.
+        has_ended: its process has, or its stdout.
         elapsed_us: from the start of writing the last ask to the end of decoding its answer.
         stderr: what it wrote there.
     """
@@ -101,7 +102,7 @@ class Bot:
         self._limit_s = 0.0
         self._unsent = b""
         self._is_writing = False
-        self._has_ended = False
+        self.has_ended = False
         self._is_closed = False
         self._flood: BotError | None = None
         # One descriptor that is readable when anything of this bot wants attention: polled here, waited for by trio.
@@ -149,7 +150,8 @@ class Bot:
         Raises:
             BotError: it wrote anything but answers to older asks.
         """
-        self.talk.waiting(self._read() or b"")  # what came along with its last message waits inside
+        data = self._read() if self.poll(0) else None  # a poll costs less than the exception of an empty pipe
+        self.talk.waiting(data or b"")  # what came along with its last message waits inside
 
     def begin(self, ask: bytes, limit_s: float) -> None:
         """Write a message that is to be answered within `limit_s` seconds from now."""
@@ -167,8 +169,8 @@ class Bot:
         if data is None and self.process.exit_code() is not None:
             data = self._read() or b""  # it may have answered between that read and its end
         if not data:
-            self._has_ended = data is not None
-            return self._has_ended
+            self.has_ended = data is not None
+            return self.has_ended
         try:
             self.answer = self.talk.receive(data)
         except BotError as error:
@@ -177,6 +179,10 @@ class Bot:
             return False
         self._judge_time()
         return True
+
+    def poll(self, timeout_s: float) -> bool:
+        """Block for so long at most; return whether `advance` can do something."""
+        return bool(self._ready.poll(timeout_s))
 
     def ready_fd(self) -> int:
         """Return the descriptor that is readable when `advance` can do something."""
@@ -198,7 +204,7 @@ class Bot:
 
     async def explain_end(self) -> None:
         """Say why the process ended, once an ask has shown that it did."""
-        if not self._has_ended or self.answer is not None or self.error is not None:
+        if not self.has_ended or self.answer is not None or self.error is not None:
             return
         with trio.move_on_after(_EXIT_GRACE_S):
             await trio.lowlevel.wait_readable(self.process.pidfd)
@@ -226,7 +232,7 @@ class Bot:
         self.elapsed_us = round(elapsed_s * 1e6)
         if self.error is not None or (self.answer is not None and elapsed_s <= self._limit_s):
             return
-        if self._has_ended:
+        if self.has_ended:
             return
         limit_ms = round(self._limit_s * 1000)
         if self.talk.state is State.GREETING or isinstance(self.answer, Hello):
@@ -268,6 +274,29 @@ async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S) -> None:
     Args:
         spin_s: how long the loop may be blocked before it is yielded to.
     """
+    left = _spin_one(bots[0], spin_s) if len(bots) == 1 else _spin(bots, spin_s)
+    if left:
+        async with trio.open_nursery() as nursery:
+            for bot in left:
+                nursery.start_soon(bot.wait_settled)
+    for bot in bots:
+        if bot.has_ended:
+            await bot.explain_end()
+
+
+def _spin_one(bot: Bot, spin_s: float) -> list[Bot]:
+    """Block until a bot is settled or time is up, as most asks are for; return it if it is not settled."""
+    left_s = spin_s
+    until = trio.current_time() + spin_s
+    while left_s > 0:
+        if bot.poll(left_s) and bot.advance():
+            return []
+        left_s = until - trio.current_time()
+    return [bot]
+
+
+def _spin(bots: Sequence[Bot], spin_s: float) -> list[Bot]:
+    """Block until all bots are settled or time is up; return those that are not settled."""
     open_bots = {bot.ready_fd(): bot for bot in bots}
     until = trio.current_time() + spin_s
     poll = select.poll()
@@ -278,9 +307,4 @@ async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S) -> None:
             if open_bots[fd].advance():
                 del open_bots[fd]
                 poll.unregister(fd)
-    if open_bots:
-        async with trio.open_nursery() as nursery:
-            for bot in open_bots.values():
-                nursery.start_soon(bot.wait_settled)
-    for bot in bots:
-        await bot.explain_end()
+    return list(open_bots.values())
