@@ -45,6 +45,8 @@ def rules_of(stored: StoredMatch) -> tuple[Game, dict[str, Value]]:
             f"match {stored.id} is of {name}/{version}, this arena has {present}; "
             "it can only be played and shown by the version that scheduled it"
         )
+    if texts.keys() != game.schema.keys():
+        raise ConfigError(f"match {stored.id} has other options than {name}/{version}: {', '.join(texts)}")
     return game, {option: game.schema[option].parse(text) for option, text in texts.items()}
 
 
@@ -75,6 +77,7 @@ class Retelling:
 
     Attributes:
         state: the position reached.
+        done: the steps applied so far.
         talks: the conversation with each seat that was dealt in, to be digested once all is told.
     """
 
@@ -105,6 +108,7 @@ class Retelling:
         dealt_in = [seat for seat in heard if played.first_ids[seat]]
         self.talks = {seat: Conversation(TalkState.READY, played.first_ids[seat] - 1) for seat in dealt_in}
         self._live = dict(self.talks)
+        self.done = 0
         self.state, self._events = deal(self._game, self._options, len(played.seating), self._key)
 
     def follow(self) -> Iterator[Said]:
@@ -120,18 +124,17 @@ class Retelling:
             yield Said(seat, 0, frame)
         yield from (Said(seat, 0, fault) for seat, fault in self._faults.items() if seat not in self._live)
         yield from self._tell(self._events, 0)
-        done = 0
-        while (actors := self.state.actors) and self._was_asked and (done < len(played.steps) or self._live):
-            batch = played.steps[done : done + len(actors)]
-            yield from self._ask(actors, batch, done)
+        while (actors := self.state.actors) and self._was_asked and (self.done < len(played.steps) or self._live):
+            batch = played.steps[self.done : self.done + len(actors)]
+            yield from self._ask(actors, batch, self.done)
             if not batch:  # a fault ended the deal before the answers were applied
                 break
             for step in batch:
                 self.state, events = self.state.apply(step.seat, step.action)
-                done += 1
-                yield from self._tell(events, done)
+                self.done += 1
+                yield from self._tell(events, self.done)
         for seat, talk in self._live.items():
-            yield Said(seat, done, talk.over(played.places, played.points, played.reason))
+            yield Said(seat, self.done, talk.over(played.places, played.points, played.reason))
 
     def _ask(self, actors: Sequence[Seat], batch: Sequence[Step], done: int) -> Iterator[Said]:
         asked = [seat for seat in actors if seat in self._live]

@@ -6,6 +6,7 @@ two ways that agree: `observation` (what it sees now) and the events it has seen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -222,11 +223,15 @@ def rule_set_id(game: Game, options: Options) -> str:
 
 
 def parse_rule_set_id(text: str) -> tuple[str, int, dict[str, str]]:
-    """Return the game's name, its version and the options as written, of a text made by `rule_set_id`."""
-    name, rest = text.split("/", 1)
-    version, inside = rest.rstrip("}").split("{", 1)
-    pairs = (pair.split("=", 1) for pair in inside.split(",") if pair)
-    return name, int(version), dict(pairs)
+    """Return the game's name, its version and the options as written, of a text made by `rule_set_id`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    parts = re.fullmatch(r"([^/]*)/([0-9]{1,9})\{((?:[^=,{}]+=[^=,{}]+,?)*)\}", text)
+    if parts is None:
+        raise ConfigError(f"{text!r} is no rule set")
+    return parts[1], int(parts[2]), dict(pair.split("=", 1) for pair in parts[3].split(",") if pair)
 
 
 def deal(game: Game, options: Options, seats: int, deck_key: bytes) -> tuple[State, tuple[Event, ...]]:

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from arena.cards import deck_order
-from arena.errors import ConfigError, IllegalAction
+from arena.errors import FAULT_DETAILS, ConfigError, FaultKind, IllegalAction
 from arena.luck import commitment, derive
-from arena.plan import plan_of
 from arena.records import Clock, DealRecord, Fault
 from arena.retelling import Retelling, moments, rules_of
 from arena.rules import State, bot_seed
-from arena.schedule.seatings import seatings
-from arena.store.matches import StoredMatch
+from arena.store.matches import KEY_BYTES, StoredMatch
 from arena.store.tournaments import Tournament
 from arena.verdict import FORFEIT_FAULTS, is_decided, verdict
 
@@ -40,6 +38,9 @@ def check_luck(tournament: Tournament, others: Sequence[Tournament]) -> Iterator
     Args:
         others: the other tournaments of the database.
     """
+    for name, value in (("master", tournament.master), ("salt", tournament.salt)):
+        if len(value) != KEY_BYTES:  # else one commitment would fit several ways to part the two
+            yield Difference(tournament.name, name, f"{len(value)} bytes", f"{KEY_BYTES} bytes")
     found = commitment(tournament.master, tournament.salt)
     if found != tournament.commitment:
         yield Difference(tournament.name, "commitment", tournament.commitment.hex(), found.hex())
@@ -47,21 +48,6 @@ def check_luck(tournament: Tournament, others: Sequence[Tournament]) -> Iterator
         # A practice seed is short and may be used again; it promises nothing.
         if other.id != tournament.id and other.master == tournament.master and not tournament.practice:
             yield Difference(tournament.name, "master seed", "its own", f"that of {other.name}")
-
-
-def check_match(tournament: Tournament, match: StoredMatch) -> Iterator[Difference]:
-    """Compare the decks and the legs of a match with what the master seed and the plan give."""
-    plan = plan_of(tournament)
-    seats = len(match.hashes)
-    keys = tuple(derive(tournament.master, "deck", match.game, seats, match.round, deck) for deck in range(plan.decks))
-    if keys != match.decks:
-        yield Difference(str(match.id), "decks", _keys(match.decks), _keys(keys))
-    if (legs := seatings(seats, plan.seatings)) != match.legs:
-        yield Difference(str(match.id), "legs", str(match.legs), str(legs))
-
-
-def _keys(keys: Sequence[bytes]) -> str:
-    return " ".join(key.hex()[:12] for key in keys)
 
 
 def check_deals(
@@ -83,6 +69,7 @@ def check_deals(
     if (due := [(deck, leg) for leg in range(len(match.legs)) for deck in range(len(match.decks))]) != played:
         yield Difference(str(match.id), "deals", str(played), str(due))
         return
+    yield from _check_faults(match, deals, faults)
     strikes = [0] * len(match.hashes)
     for deal in deals:
         own = [fault for fault in faults if (fault.deck, fault.leg) == (deal.deck, deal.leg)]
@@ -90,6 +77,27 @@ def check_deals(
         yield from _check_deal(match, deal, own, out, clock if messages else None)
         for fault in own:
             strikes[deal.seating[fault.seat]] += 1
+
+
+def _check_faults(match: StoredMatch, deals: Sequence[DealRecord], faults: Sequence[Fault]) -> Iterator[Difference]:
+    """Check what can be said of faults without executing the deals."""
+    by_deal = {(deal.deck, deal.leg): deal for deal in deals}
+    seen = set()
+    for fault in faults:
+        where = f"{match.id}-{fault.deck}-{fault.leg}"
+        deal = by_deal.get((fault.deck, fault.leg))
+        name = f"{fault.kind}/{fault.detail} of seat {fault.seat} at step {fault.step}"
+        if deal is None or not 0 <= fault.seat < len(deal.seating) or not 0 <= fault.step <= len(deal.steps):
+            yield Difference(where, "fault", name, "there is no such deal, seat or step")
+            continue
+        if fault.detail not in FAULT_DETAILS[fault.kind]:
+            yield Difference(where, "fault", name, "there is no such detail")
+        if (fault.deck, fault.leg, fault.seat) in seen:
+            yield Difference(where, "fault", name, "the seat has faulted before")
+        dealt_in = bool(deal.first_ids[fault.seat])
+        if (dealt_in and fault.kind is FaultKind.STARTUP) or (not dealt_in and fault.step):
+            yield Difference(where, "fault", name, "the bot had started" if dealt_in else "the bot had not started")
+        seen.add((fault.deck, fault.leg, fault.seat))
 
 
 def _check_deal(
@@ -119,7 +127,9 @@ def _execute(
     if clock is None:
         return deque(moments(match, deal), maxlen=1)[0].state, {}
     told = Retelling(match, deal, faults, clock)
-    deque(told.follow(), maxlen=0)
+    missed = set(faults).difference(said.what for said in told.follow() if isinstance(said.what, Fault))
+    if told.done != len(deal.steps) or missed:
+        raise IllegalAction(f"it ends after step {told.done} of {len(deal.steps)}; faults missed: {len(missed)}")
     return told.state, {seat: digest.hex() for seat, digest in told.digests().items()}
 
 
@@ -133,6 +143,8 @@ def _result(
     faulted = {**dict.fromkeys(out, -1), **{fault.seat: fault.step for fault in faults}}
     if state.outcome is None and not is_decided(faulted, seats, outcome_type):
         return {"reason": "a deal that goes on"}
+    if state.outcome is None and faults and max(fault.step for fault in faults) != len(deal.steps):
+        return {"reason": "a deal that goes on after its last fault"}
     return msgspec.structs.asdict(verdict(state.outcome, faulted, seats, outcome_type))
 
 
@@ -163,7 +175,6 @@ def _deck(match: StoredMatch, key: bytes) -> dict[str, object]:
     seats = range(len(match.hashes))
     return {
         "key": key.hex(),
-        "sorted": game.deck(options),
         "order": deck_order(game.deck(options), key),
         "deal_seed": derive(key, "deal").hex(),
         "bot_seeds": [bot_seed(key, seat) for seat in seats],

@@ -489,6 +489,7 @@ def test_a_match_is_kept_whole(db: Database) -> None:
         KEYS,
         LEGS,
         None,
+        pool_seats=2,
     )
     played = a_record(number, a_fault(1, 0, 1))
     assert matches.record(db, played)
@@ -565,9 +566,10 @@ def test_faults_are_told_with_the_entrants_name(db: Database) -> None:
     matches.record(db, a_record(two, *second))
     matches.record(db, a_record(one, *first))
     told = [
-        matches.StoredFault(one, name, fault) for name, fault in zip((names[2], names[0], names[2]), first, strict=True)
+        matches.StoredFault(one, names[entrant], fault, entrant)
+        for entrant, fault in zip((2, 0, 2), first, strict=True)
     ]
-    other = [matches.StoredFault(two, names[1], second[0])]
+    other = [matches.StoredFault(two, names[1], second[0], 1)]
     assert matches.faults(db, number=one) == matches.faults(db, tournament=spring.id) == told
     assert matches.faults(db) == other + told
     assert matches.faults(db, number=one, tournament=autumn.id) == []

@@ -14,6 +14,7 @@ import trio
 from sqlite_utils import Database
 from trio.testing import MockClock
 
+from arena.audit import audit
 from arena.plan import Plan, plan_of
 from arena.records import DealRecord, Fault, Step
 from arena.store import matches, tournaments
@@ -21,7 +22,7 @@ from arena.store.database import open_writer
 from arena.store.matches import StoredMatch
 from arena.store.tournaments import Tournament
 from arena.tournament import run
-from arena.verify import Difference, check_deals, check_luck, check_match, revealed
+from arena.verify import Difference, check_deals, check_luck, revealed
 from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "verify.mjs"
@@ -65,8 +66,7 @@ def load(db: Database, tournament: Tournament) -> Iterator[Played]:
 
 def differences(tournament: Tournament, played: Played, *, messages: bool = True) -> list[Difference]:
     match, deals, faults = played
-    clock = plan_of(tournament).clock
-    return [*check_match(tournament, match), *check_deals(match, deals, faults, clock, messages=messages)]
+    return list(check_deals(match, deals, faults, plan_of(tournament).clock, messages=messages))
 
 
 def test_what_was_played_is_found_as_it_was(event: tuple[Database, Tournament]) -> None:
@@ -139,13 +139,10 @@ def test_a_fault_that_is_struck_out_is_missed(event: tuple[Database, Tournament]
 
 
 def test_luck_that_does_not_follow_from_the_master_is_found(event: tuple[Database, Tournament]) -> None:
-    db, tournament = event
-    match, _, _ = next(iter(load(db, tournament)))
-    forged = replace(tournament, master=b"\1" * 32)
-    assert [found.what for found in check_luck(forged, [])] == ["commitment"]
-    assert [found.what for found in check_match(forged, match)] == ["decks"]
-    assert [found.what for found in check_match(tournament, replace(match, legs=match.legs[::-1]))] == ["legs"]
-    assert [found.what for found in check_match(tournament, replace(match, round=7))] == ["decks"]
+    _, tournament = event
+    assert [found.what for found in check_luck(replace(tournament, master=b"\1" * 32), [])] == ["commitment"]
+    cut = replace(tournament, master=tournament.master[:20], salt=tournament.master[20:] + tournament.salt)
+    assert [found.what for found in check_luck(cut, [])] == ["master", "salt"], "one commitment fits many cuts"
 
 
 def test_a_master_that_is_used_again_is_refused(event: tuple[Database, Tournament]) -> None:
@@ -154,6 +151,61 @@ def test_a_master_that_is_used_again_is_refused(event: tuple[Database, Tournamen
     again = replace(real, id=99, name="again")
     assert [found.found for found in check_luck(real, [real, again])] == ["that of again"]
     assert list(check_luck(tournament, [again])) == [], "a short seed promises nothing"
+
+
+TAMPERED = {
+    "places": "UPDATE deal SET places = CASE WHEN length(places) = 2 THEN x'0101' ELSE x'010101' END",
+    "rated": "UPDATE deal SET rated = 1 - rated",
+    "seating": "UPDATE deal SET seating = x'0100' WHERE leg = 0",
+    "reason": "UPDATE deal SET reason = 'luck'",
+    "record": "UPDATE deal SET record = x'00' WHERE match = 1 AND deck = 0 AND leg = 0",
+    "decks": "UPDATE match SET decks = zeroblob(length(decks))",
+    "legs": "UPDATE match SET legs = '[[1,0]]'",
+    "no legs": "UPDATE match SET legs = 'x'",
+    "state": "UPDATE match SET state = 'scheduled' WHERE id = 1",
+    "isolation": "UPDATE match SET isolation = 'strict'",
+    "pool": "UPDATE pool SET seats = 4",
+    "rule set": "UPDATE pool SET rule_set = 'garbage'",
+    "option": "UPDATE pool SET rule_set = replace(rule_set, 'transfer=false', 'transfer=true') WHERE game = 'durak'",
+    "master": "UPDATE tournament SET master = zeroblob(32)",
+    "spec": "UPDATE tournament SET spec = '{}'",
+    "byes": "UPDATE round SET byes = '[7]' WHERE number = 1",
+    "who played": "UPDATE place SET entrant = 2 - entrant",
+    "nobody played": "DELETE FROM place WHERE match = 1",
+    "elo": "UPDATE rating SET elo = elo + 1",
+    "no rating": "DELETE FROM rating WHERE elo > 1500",
+    "tournament": "UPDATE match SET tournament = 99 WHERE id = 1",
+    "invented fault": "INSERT INTO fault (match, deck, leg, seat, entrant, step, kind, detail, text, evidence, stderr) "
+    "VALUES (1, 0, 0, 0, 0, 9999, 'illegal', 'action', '', x'', x'')",
+    "fault of another kind": "INSERT INTO fault (match, deck, leg, seat, entrant, step, kind, detail, text, evidence, "
+    "stderr) VALUES (1, 0, 0, 0, 0, 0, 'bogus', 'action', '', x'', x'')",
+}
+
+
+@pytest.mark.parametrize("what", sorted(TAMPERED))
+@pytest.mark.parametrize("messages", [True, False])
+def test_whatever_is_changed_in_the_tables_is_found(tmp_path: Path, what: str, messages: bool) -> None:
+    with open_writer(tmp_path / "arena.db") as db:
+        tournament = played_through(db, "clean")
+        assert [found for _, part in audit(db, [tournament], messages=messages) for found in part] == []
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute(TAMPERED[what])
+        chosen = [tournaments.get(db, tournament.id)]
+        assert [found for _, part in audit(db, chosen, messages=messages) for found in part]
+
+
+def test_a_swiss_with_faults_is_as_it_had_to_be(tmp_path: Path) -> None:
+    bots = refs(6, FAULTS)
+    lanes = FakeLanes()
+    with open_writer(tmp_path / "arena.db") as db:
+        made = begin(db, Plan("swiss", {"durak": {}, "avalanche": {}}, 3, decks=4), bots)
+        play = partial(run, db, made, by_hash(bots), lanes, lambda _: None, lambda: 2.0, lanes.stopping)
+        assert trio.run(play, clock=MockClock(autojump_threshold=0))
+        finished = [tournaments.get(db, made.id)]
+        assert [found for _, part in audit(db, finished) for found in part] == []
+        db.execute("UPDATE fault SET entrant = (entrant + 1) % 6 WHERE id = 1")
+        (found,) = [found for _, part in audit(db, finished) for found in part]
+        assert found.what == "entrant of a fault"
 
 
 def script(document: object) -> subprocess.CompletedProcess[str]:
@@ -166,12 +218,17 @@ def test_a_revealed_tournament_is_checked_in_another_language(event: tuple[Datab
     told = revealed(tournament, [match for match, _, _ in load(db, tournament)])
     good = script(told)
     assert (good.returncode, good.stderr) == (0, "")
-    assert "matches are right" in good.stdout
+    assert f"right for the commitment {tournament.commitment.hex()}" in good.stdout
+    assert "practice" in good.stdout
     document = msgspec.json.decode(msgspec.json.encode(told))
     document["matches"][-1]["decks"][-1]["bot_seeds"][-1] += 1
     bad = script(document)
     assert bad.returncode != 0
     assert "bot seed" in bad.stderr
+    short = {**document, "master": document["master"][:40], "salt": document["master"][40:] + document["salt"]}
+    assert "bytes of master and salt" in script(short).stderr
+    document["matches"][0]["decks"][0]["order"].reverse()
+    assert "order 0" in script(document).stderr
     assert script({**document, "master": None}).returncode != 0
     assert script({**document, "salt": "00"}).returncode != 0
 

@@ -10,7 +10,7 @@ import typer
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_lines, harmless
 from arena.cli.views import Deal, find_deal
-from arena.errors import ConfigError
+from arena.errors import ConfigError, IllegalAction
 from arena.records import DealRecord, Fault
 from arena.retelling import Moment, moments
 from arena.rules import Event, Seat
@@ -33,8 +33,10 @@ def replay(
         raise ConfigError(f"deal {deal} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
     if step is not None and step > len(record.steps) + 1:
         raise ConfigError(f"deal {deal} has no step {step}; its steps are 1 ... {len(record.steps)}")
-    told = moments(match, record)
-    chosen = [moment for moment in told if step is None or moment.number == step - 1]
+    try:
+        chosen = [moment for moment in moments(match, record) if step is None or moment.number == step - 1]
+    except IllegalAction as error:
+        raise ConfigError(f"deal {deal} breaks the rules: {error}; `arena verify` says more") from None
     names = [match.names[place] for place in record.seating]
     if as_json:
         emit_lines("replay/1", (_document(moment, seat, names, record) for moment in chosen))
@@ -47,7 +49,7 @@ def replay(
     for moment in chosen:
         for line in _step_lines(match.game, moment, seat, names):
             typer.echo(line)
-    _show_end(record, faults, names)
+    _show_end(record, [fault for fault in faults if seat in (None, fault.seat)], names)
 
 
 def _seen(events: Sequence[Event], seat: Seat | None) -> list[Event]:
@@ -58,7 +60,8 @@ def _step_lines(game: str, moment: Moment, seat: Seat | None, names: Sequence[st
     step = moment.step
     # An answer in a window is nobody else's to see until the window closes.
     if step is not None and (moment.events or seat in (None, step.seat)):
-        took = "house" if step.elapsed_us < 0 else f"{step.elapsed_us / 1000:.1f} ms"
+        own = seat in (None, step.seat)  # how long others think, and whether the house plays for them, nobody is told
+        took = "" if not own else "house" if step.elapsed_us < 0 else f"{step.elapsed_us / 1000:.1f} ms"
         note = f"  «{harmless(step.note)}»" if step.note and seat in (None, step.seat) else ""
         yield f"{moment.number:4}  {names[step.seat]:<12} {action_words(step.action):<20} {took:>9}{note}"
     for event in _seen(moment.events, seat):
@@ -73,7 +76,7 @@ def _show_position(moment: Moment, seat: Seat | None, names: Sequence[str], reco
         if seat in (None, actor):
             legal = ", ".join(map(action_words, moment.state.legal_actions(actor)))
             typer.echo(f"  legal for {names[actor]}: {legal}")
-    if number <= len(record.steps):
+    if number <= len(record.steps) and seat in (None, record.steps[number - 1].seat):
         chosen = record.steps[number - 1]
         typer.echo(f"  step {number}: {names[chosen.seat]} {action_words(chosen.action)}")
 
@@ -95,11 +98,11 @@ def _document(moment: Moment, seat: Seat | None, names: Sequence[str], record: D
         "seat": shown.seat if shown else None,
         "name": names[shown.seat] if shown else None,
         "action": shown.action if shown else None,
-        "elapsed_us": shown.elapsed_us if shown else None,
+        "elapsed_us": shown.elapsed_us if shown and seat in (None, shown.seat) else None,
         "events": [event.message() for event in _seen(moment.events, seat)],
         "observation": moment.state.observation(seat),
         "legal": {
             str(actor): moment.state.legal_actions(actor) for actor in moment.state.actors if seat in (None, actor)
         },
-        "places": record.places if moment.state.outcome else None,
+        "places": record.places if moment.number == len(record.steps) else None,
     }

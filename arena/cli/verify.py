@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 import typer
-from sqlite_utils import Database
 
+from arena.audit import audit
 from arena.cli.app import DEFAULT_DB, EXIT_NO, Db, Json, app
 from arena.cli.output import emit_json, harmless, say
 from arena.cli.views import find_tournament
-from arena.plan import plan_of
 from arena.store import matches, tournaments
 from arena.store.database import open_reader
-from arena.store.tournaments import Tournament
-from arena.verify import Difference, check_deals, check_luck, check_match, revealed
+from arena.verify import Difference, revealed
 
 _SHOWN = 50
 _CUT = 80
@@ -26,7 +23,7 @@ _CUT = 80
 @app.command(epilog="Example: arena verify spring")
 def verify(
     tournament: Annotated[str, typer.Argument(help="A tournament's name; by default the whole database.")] = "",
-    outcomes: Annotated[bool, typer.Option("--outcomes", help="Leave the messages out: three times as fast.")] = False,
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Leave the messages out, which is faster.")] = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -36,11 +33,9 @@ def verify(
     with open_reader(db) as opened:
         everything = [*tournaments.tournaments(opened), *tournaments.tournaments(opened, "play")]
         chosen = [find_tournament(opened, tournament)] if tournament else everything
-        for one in chosen:
-            differences += check_luck(one, everything)
-            for count, found in _check_matches(opened, one, messages=not outcomes):
-                deals += count
-                differences += found
+        for count, found in audit(opened, chosen, messages=not outcomes, whole=not tournament):
+            deals += count
+            differences += found
     took = time.perf_counter() - began
     if as_json:
         rows = [msgspec.structs.asdict(difference) for difference in differences]
@@ -61,18 +56,6 @@ def _line(difference: Difference) -> str:
         value if len(value) <= _CUT else value[: _CUT - 3] + "..." for value in (difference.stored, difference.found)
     )
     return harmless(f"{difference.where}: {difference.what}: stored {stored}, found {found}")
-
-
-def _check_matches(db: Database, tournament: Tournament, *, messages: bool) -> Iterator[tuple[int, list[Difference]]]:
-    """Yield for each played match its number of deals and what differs."""
-    clock = plan_of(tournament).clock
-    for number in matches.played(db, tournament.id):
-        match = matches.match(db, number)
-        assert match is not None
-        deals = matches.records(db, number)
-        faults = [found.fault for found in matches.faults(db, number=number)]
-        found = [*check_match(tournament, match), *check_deals(match, deals, faults, clock, messages=messages)]
-        yield len(deals), found
 
 
 @app.command(epilog="Example: arena reveal spring --json > spring.json")

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
-from arena.errors import ConfigError
+from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
 from arena.games import GAMES, PRESETS
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
@@ -226,7 +226,10 @@ def trace(
     name = f"{match.id}-{record.deck}-{record.leg}"
     if seat >= len(record.seating):
         raise ConfigError(f"deal {name} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
-    lines, is_genuine = dialogue(match, record, seat, faults, clock)
+    try:
+        lines, is_genuine = dialogue(match, record, seat, faults, clock)
+    except IllegalAction as error:
+        raise ConfigError(f"deal {name} breaks the rules: {error}; `arena verify` says more") from None
     if as_json:
         emit_lines("trace/1", ({"deal": name, "seat": seat, **msgspec.structs.asdict(line)} for line in lines))
     else:

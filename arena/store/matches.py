@@ -37,6 +37,7 @@ class StoredMatch(msgspec.Struct, frozen=True):
     decks: tuple[bytes, ...]
     legs: tuple[tuple[int, ...], ...]
     isolation: str | None
+    pool_seats: int = 0
 
 
 class StoredFault(msgspec.Struct, frozen=True):
@@ -45,12 +46,14 @@ class StoredFault(msgspec.Struct, frozen=True):
     match: int
     name: str
     fault: Fault
+    entrant: int
 
 
 def match(db: Database, number: int) -> StoredMatch | None:
     """Return a match, or None."""
     query = (
-        "SELECT m.id, m.tournament, m.game, m.round, p.rule_set, m.state, m.decks, m.legs, m.isolation "
+        "SELECT m.id, m.tournament, m.game, m.round, p.rule_set, m.state, m.decks, m.legs, m.isolation, "
+        "p.seats AS pool_seats "
         "FROM match m JOIN pool p ON p.id = m.pool WHERE m.id = ?"
     )
     for row in db.query(query, (number,)):
@@ -159,6 +162,15 @@ def records(db: Database, number: int) -> list[DealRecord]:
     return [_unpacked(packed) for (packed,) in db.execute(query, (number,))]
 
 
+def columns(db: Database, number: int) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool, str]]:
+    """Return deck, leg, seating, places, rated and reason of a match's deals as queries see them, in order of play."""
+    query = "SELECT deck, leg, seating, places, rated, reason FROM deal WHERE match = ? ORDER BY leg, deck"
+    return [
+        (deck, leg, tuple(seating), tuple(places), bool(rated), reason)
+        for deck, leg, seating, places, rated, reason in db.execute(query, (number,))
+    ]
+
+
 def _unpacked(packed: bytes) -> DealRecord:
     try:
         return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
@@ -196,7 +208,7 @@ def faults(db: Database, *, number: int | None = None, tournament: int | None = 
         f"JOIN entrant e ON e.tournament = m.tournament AND e.number = f.entrant {where}ORDER BY f.id"
     )
     return [
-        StoredFault(row["match"], row["name"], msgspec.convert(row, Fault))
+        StoredFault(row["match"], row["name"], msgspec.convert(row, Fault), row["entrant"])
         for row in db.query(query, tuple(given.values()))
     ]
 

@@ -1,0 +1,134 @@
+"""Checks a whole database: what `arena.verify` checks of each match, and that the tables agree with each other.
+
+It finds what is inconsistent. Whoever can run this code can make another database that is consistent: only the
+commitment, told before the first deal, ties the cards of a database to what was played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from sqlite_utils import Database
+
+from arena.luck import derive
+from arena.plan import allows_smaller, plan_of, scheduled, table_scores
+from arena.rating.pool import rate
+from arena.records import Round
+from arena.schedule.roundrobin import round_robin
+from arena.schedule.swiss import next_round
+from arena.store import matches, ratings, tournaments
+from arena.store.matches import StoredFault, StoredMatch
+from arena.store.tournaments import Tournament
+from arena.verify import Difference, check_deals, check_luck
+
+
+def audit(
+    db: Database, chosen: Sequence[Tournament], *, messages: bool = True, whole: bool = True
+) -> Iterator[tuple[int, list[Difference]]]:
+    """Yield a number of deals that were executed again and what differs, part after part.
+
+    Args:
+        chosen: the tournaments and plays to check.
+        messages: compare the digests of the messages too.
+        whole: check what no tournament owns too: orphaned rows and the ratings.
+    """
+    everything = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
+    if whole:
+        yield 0, _guarded("database", partial(_orphans, db))
+    for one in chosen:
+        yield 0, _guarded(one.name, partial(check_luck, one, everything))
+        yield 0, _guarded(one.name, partial(_check_course, db, one))
+        for number in matches.played(db, one.id):
+            deals = len(matches.columns(db, number))
+            yield deals, _guarded(str(number), partial(_check_match, db, one, number, messages))
+    if whole:
+        yield 0, _guarded("ratings", partial(_check_ratings, db))
+
+
+def _guarded(where: str, check: Callable[[], Iterable[Difference]]) -> list[Difference]:
+    try:
+        return list(check())
+    except Exception as error:  # rows that were tampered with may be wrong in any way
+        return [Difference(where, "unreadable", "what can be checked", f"{type(error).__name__}: {error}")]
+
+
+def _orphans(db: Database) -> Iterator[Difference]:
+    for table, row, parent, _ in db.execute("PRAGMA foreign_key_check"):
+        yield Difference("database", f"row {row} of {table}", f"belongs to a {parent}", "to none")
+
+
+def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
+    """Check rounds, tables and byes against the schedule, and that nothing of them is missing."""
+    if tournament.kind == "play":
+        return
+    played = matches.played(db, tournament.id)
+    if tournament.finished_at is not None and len(played) != tournament.match_count:
+        yield Difference(tournament.name, "matches", f"{len(played)} played", f"{tournament.match_count} in all")
+    for game in plan_of(tournament).games:
+        stored = tournaments.rounds(db, tournament.id, game)
+        for (found, complete), due in zip(stored, _due(db, tournament, game, [one for one, _ in stored]), strict=True):
+            if found != due:
+                yield Difference(tournament.name, f"{game} round {found.number}", str(found), str(due))
+            if complete and matches.unplayed(db, tournament.id, game, found.number):
+                yield Difference(tournament.name, f"{game} round {found.number}", "complete", "matches are not played")
+
+
+def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round]:
+    """Yield for each stored round the one that had to be scheduled after those before it."""
+    plan = plan_of(tournament)
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+    key = derive(tournament.master, "schedule", game)
+    if plan.format == "round-robin":
+        yield from (due for due, _ in zip(round_robin(numbers, plan.seats, plan.rounds, key), stored, strict=False))
+        return
+    scores = table_scores(db, tournament.id, game)
+    smaller = allows_smaller(plan, game)
+    for index in range(len(stored)):
+        before = [score for score in scores if score.round <= index]
+        yield next_round(numbers, plan.seats, stored[:index], before, key, smaller_tables=smaller)
+
+
+def _check_match(db: Database, tournament: Tournament, number: int, messages: bool) -> Iterator[Difference]:
+    match = matches.match(db, number)
+    assert match is not None
+    plan = plan_of(tournament)
+    due = scheduled(plan, tournament, match.game, match.round, match.entrants)
+    kept = {
+        "rule set": (match.rule_set, due.pool.rule_set),
+        "seats of its pool": (match.pool_seats, due.pool.seats),
+        "isolation": (match.isolation, due.pool.isolation),
+        "legs": (match.legs, due.legs),
+        "decks": ([key.hex() for key in match.decks], [key.hex() for key in due.decks]),
+    }
+    for what, (stored, found) in kept.items():
+        if stored != found:
+            yield Difference(str(number), what, str(stored), str(found))
+    deals = matches.records(db, number)
+    columns = matches.columns(db, number)
+    recorded = [(d.deck, d.leg, d.seating, d.places, d.rated, d.reason) for d in deals]
+    for row, record in zip(columns, recorded, strict=True):
+        if row != record:
+            yield Difference(f"{number}-{record[0]}-{record[1]}", "columns", str(row), str(record))
+    faults = matches.faults(db, number=number)
+    yield from _check_blame(match, faults, {(deal.deck, deal.leg): deal.seating for deal in deals})
+    yield from check_deals(match, deals, [one.fault for one in faults], plan.clock, messages=messages)
+
+
+def _check_blame(
+    match: StoredMatch, faults: Sequence[StoredFault], seatings: dict[tuple[int, int], tuple[int, ...]]
+) -> Iterator[Difference]:
+    """Check that each fault is charged to the entrant who sat where it happened."""
+    for one in faults:
+        due = match.entrants[seatings[one.fault.deck, one.fault.leg][one.fault.seat]]
+        if one.entrant != due:
+            where = f"{match.id}-{one.fault.deck}-{one.fault.leg}"
+            yield Difference(where, "entrant of a fault", str(one.entrant), str(due))
+
+
+def _check_ratings(db: Database) -> Iterator[Difference]:
+    for pool in ratings.pools(db):
+        due = rate(matches.rated_deals(db, pool.id), pool.key.outcome_type)
+        for stored, found in zip(ratings.ratings(db, pool.id), due, strict=True):
+            if stored != found:
+                yield Difference(f"pool {pool.id}", "rating", str(stored), str(found))
