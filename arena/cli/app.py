@@ -47,6 +47,7 @@ _STARTS_BOTS = {"submit", "play", "run", "bench"}
 MODULES = {
     "bench": "bench",
     "bots": "bots",
+    "faults": "faults",
     "leaderboard": "views",
     "new": "new",
     "play": "play",

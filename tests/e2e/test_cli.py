@@ -337,6 +337,24 @@ def test_a_bot_that_does_not_work_is_refused_with_the_reason(
     assert document("bots", "--db", db)["bots"] == []
 
 
+def test_faults_are_listed_with_what_a_bot_said(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    crash = "import sys\nfrom arena_bot import run\ndef choose(ask):\n    sys.exit(f'lost my way {1}')\n"
+    bad = write_bot(tmp_path / "bad", crash + 'run(choose, name="x", version="1", games=["durak"])\n')
+    played = arena("play", "durak", f"{bad}/", f"{BOTS}/c-first/", "--db", db)
+    assert played.exit_code == 0, played.output
+    lines = [json.loads(line) for line in arena("faults", "--json", "--db", db).stdout.splitlines()]
+    assert [(line["bot"], line["kind"], line["detail"]) for line in lines] == [("bad", "crash", "exit")] * 2
+    assert all("lost my way 1" in line["stderr"] for line in lines)
+    shown = arena("faults", "--bot", "bad", "--kind", "crash", "--db", db)
+    assert shown.stdout.count("crash/exit") == 2
+    assert "arena trace 1-0-1 --seat 1" in shown.stderr
+    assert "lost my way 1" in arena("trace", "1-0-1", "--seat", "1", "--db", db).stdout
+    assert "crash/exit" not in arena("faults", "--bot", "c-first", "--db", db).stdout
+    assert "no fault kind 'late'" in refusal("faults", "--kind", "late", "--db", db)
+    assert "no tournament 'spring'" in refusal("faults", "spring", "--db", db)
+
+
 def test_a_new_bot_plays_at_once(tmp_path: Path) -> None:
     told = document("new", tmp_path / "mine", "--game", "avalanche")
     assert told["name"] == "mine"
