@@ -66,6 +66,8 @@ def _explained(path: Path) -> Iterator[None]:
 def open_reader(path: Path) -> Iterator[Database]:
     """Open an existing database to read; never creates one and never blocks the writer.
 
+    Everything read is of one moment, that of the first query, whatever is written meanwhile.
+
     Raises:
         ConfigError: there is none, or it is not readable or not ours.
     """
@@ -85,6 +87,7 @@ def open_reader(path: Path) -> Iterator[Database]:
                 raise ConfigError(
                     f"database {path} is of an older version ({pending[0].name} is missing); run `arena run` on it"
                 )
+            db.execute("BEGIN")
             yield db
         finally:
             db.close()
