@@ -242,7 +242,7 @@ def test_bots_are_told_apart(file: Path) -> None:
         ["spring.toml:4:", "bots[5]:", "1"],
         ["spring.toml:4:", "bots[6]:", '"a/\\u001b"'],
     ]
-    assert "a folder (with a /) or a name: 1 to 32" in told[0]
+    assert "a folder (with a /), NAME@VERSION or a name: 1 to 32" in told[0]
 
 
 def test_there_are_bots_for_a_table(file: Path) -> None:

@@ -47,7 +47,7 @@ class TournamentConfig(BaseModel):
         games: names in `GAMES` or `PRESETS`; no two of the same game.
         seats: bots at a table.
         options: per game the options that were given; `given` adds those of presets.
-        bots: names of submitted bots, folders (with a `/`) and `all` for every submitted bot.
+        bots: names of submitted bots, `NAME@VERSION`, folders (with a `/`), and `all` for every submitted bot.
         rounds: None leaves it to the format.
         decks: decks of a match, each played in every leg.
         seed: a short master seed for practice; None draws a secret one.
@@ -173,9 +173,12 @@ def _given(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def _bot_problem(name: str) -> str:
-    if name == ALL or is_name(name) or ("/" in name and name.isprintable()):
+    latest, at, version = name.partition("@")
+    if name == ALL or ("/" in name and name.isprintable()):
         return ""
-    return not_allowed(name, f"a folder (with a /) or a name: {ALLOWED}")
+    if is_name(latest) and (not at or (version.isascii() and version.isdecimal() and len(version) < 10)):
+        return ""
+    return not_allowed(name, f"a folder (with a /), NAME@VERSION or a name: {ALLOWED}")
 
 
 def _table_mistakes(name: str, table: object, games: tuple[str, ...]) -> Iterator[Mistake]:

@@ -337,6 +337,69 @@ def test_a_bot_that_does_not_work_is_refused_with_the_reason(
     assert document("bots", "--db", db)["bots"] == []
 
 
+FIRST = 'from arena_bot import run\nrun(lambda ask: ask.legal[0], name="x", version="1", games=["durak"])\n'
+
+
+def test_an_earlier_version_can_be_played_and_told_apart(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    folder = write_bot(tmp_path / "mine", FIRST)
+    assert "mine version 1" in arena("submit", folder, "--db", db).stdout
+    assert "is unchanged" in arena("submit", folder, "--db", db).stdout
+    (folder / "more.txt").write_text("changed")
+    assert "mine version 2" in arena("submit", folder, "--db", db).stdout
+    told = document("play", "durak", "mine@1", "mine@2", "--db", db)
+    assert told["bots"] == ["mine@1", "mine"]
+    assert sum(told["first_places"]) == 2
+    assert document("play", "durak", "mine", "mine", "--db", db)["bots"] == ["mine#1", "mine#2"]
+    assert "no bot is called 'mine@7'" in refusal("play", "durak", "mine@7", "mine", "--db", db)
+    line = ("--games", "durak", "--format", "round-robin", "--quiet", "--db", db)
+    assert "named twice: mine" in refusal("run", "--bots", "mine,mine@2", *line)
+    assert '"mine@x" is not allowed' in refusal("run", "--bots", "mine,mine@x", *line)
+    assert arena("run", "--bots", "mine,mine@1", *line).exit_code == 0
+    assert {bot["name"] for bot in document("leaderboard", "--db", db)["pools"][0]["bots"]} == {"mine", "mine@1"}
+
+
+def test_all_are_those_that_play_a_game(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    for folder in (write_bot(tmp_path / "mine", FIRST), BOTS / "random", BOTS / "c-first"):
+        assert arena("submit", folder, "--db", db).exit_code == 0
+    options = ("--format", "round-robin", "--quiet", "--db", db)
+    assert arena("run", "--bots", "all", "--games", "avalanche", *options).exit_code == 0
+    told = document("standings", "last", "--db", db)
+    assert [line["name"] for line in told["games"]["avalanche"]] == ["random", "c-first"]
+    assert "mine does not play avalanche" in refusal("run", "--bots", "mine,random", "--games", "avalanche", *options)
+    assert "plays" not in refusal("leaderboard", "chess", "--db", db)
+
+
+def test_a_preset_has_a_leaderboard_of_its_own(site: Path, tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    bots = ("--bots", f"{BOTS}/random/,{BOTS}/c-first/", "--format", "round-robin", "--quiet", "--db", db)
+    assert arena("run", "--games", "smokestack-junior", *bots).exit_code == 0
+    (pool,) = document("leaderboard", "smokestack-junior", "--db", db)["pools"]
+    assert "double=off" in pool["rule_set"]
+    assert "smokestack · double=off · straight=off" in arena("leaderboard", "smokestack", "--db", db).stdout
+    assert "no results are rated" in refusal("leaderboard", "smokestack-junior")
+
+
+def test_a_database_inside_a_bot_is_refused_before_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_bot(tmp_path / "mine", FIRST)
+    monkeypatch.chdir(folder)
+    for line in (("submit", "."), ("play", "durak", "./", "./"), ("run", "--bots", "./,../mine/", "--games", "durak")):
+        assert "lies inside the bot's folder" in refusal(*line)
+    assert not (folder / "results").exists()
+    (tmp_path / "empty").mkdir()
+    assert "there is no bot.toml in ../empty/" in refusal("submit", "../empty")
+
+
+def test_rounds_of_smaller_tables_are_told(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    bots = [f"{write_bot(tmp_path / name, FIRST)}/" for name in ("a", "b", "c", "d")]
+    ran = arena("run", "--bots", ",".join(bots), "--games", "durak", "--seats", "3", "--rounds", "1", "--db", db)
+    assert ran.exit_code == 0, ran.output
+    assert "durak (2 tables of 2)" in ran.stderr
+    assert "commitment to the master seed: " in ran.stderr
+
+
 def test_faults_are_listed_with_what_a_bot_said(tmp_path: Path) -> None:
     db = tmp_path / "arena.db"
     crash = "import sys\nfrom arena_bot import run\ndef choose(ask):\n    sys.exit(f'lost my way {1}')\n"
