@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
 from sqlite_utils import Database
 
-from arena.luck import derive
-from arena.plan import allows_smaller, plan_of, scheduled, table_scores
+from arena.plan import all_rounds, plan_of, round_after, scheduled, table_scores
 from arena.rating.pool import rate
 from arena.records import Round
-from arena.schedule.roundrobin import round_robin
-from arena.schedule.swiss import next_round
 from arena.store import matches, ratings, tournaments
 from arena.store.matches import StoredFault, StoredMatch
 from arena.store.tournaments import Tournament
@@ -76,17 +74,14 @@ def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
 
 def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round]:
     """Yield for each stored round the one that had to be scheduled after those before it."""
-    plan = plan_of(tournament)
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
-    key = derive(tournament.master, "schedule", game)
-    if plan.format == "round-robin":
-        yield from (due for due, _ in zip(round_robin(numbers, plan.seats, plan.rounds, key), stored, strict=False))
+    if plan_of(tournament).format == "round-robin":
+        yield from islice(all_rounds(tournament, game, numbers), len(stored))
         return
     scores = table_scores(db, tournament.id, game)
-    smaller = allows_smaller(plan, game)
     for index in range(len(stored)):
         before = [score for score in scores if score.round <= index]
-        yield next_round(numbers, plan.seats, stored[:index], before, key, smaller_tables=smaller)
+        yield round_after(tournament, game, numbers, stored[:index], before)
 
 
 def _check_match(db: Database, tournament: Tournament, number: int, messages: bool) -> Iterator[Difference]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Literal
@@ -15,13 +15,13 @@ from arena import __version__
 from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.luck import commitment, derive
-from arena.records import Clock, PoolKey, Standing, TableScore
+from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
-from arena.schedule.roundrobin import tables_per_cycle
+from arena.schedule.roundrobin import round_robin, tables_per_cycle
 from arena.schedule.scores import HALF, table_score
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
-from arena.schedule.swiss import round_shape
+from arena.schedule.swiss import next_round, round_shape
 from arena.store import matches, tournaments
 from arena.store.tournaments import Entrant, Scheduled, Tournament
 from arena.wire import PROTOCOL
@@ -154,6 +154,25 @@ def match_counts(plan: Plan, entrants: Sequence[Entrant]) -> dict[str, int]:
             shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
             counts[game] = plan.rounds * (shape.full + shape.small)
     return counts
+
+
+def all_rounds(tournament: Tournament, game: str, numbers: Sequence[int]) -> Iterator[Round]:
+    """Yield the rounds of a game of a round robin, which follow from the master seed alone."""
+    plan = plan_of(tournament)
+    yield from round_robin(numbers, plan.seats, plan.rounds, _schedule_key(tournament, game))
+
+
+def round_after(
+    tournament: Tournament, game: str, numbers: Sequence[int], history: Sequence[Round], scores: Sequence[TableScore]
+) -> Round:
+    """Return the round of a game of a Swiss that follows on complete rounds and their scores."""
+    plan = plan_of(tournament)
+    key, smaller = _schedule_key(tournament, game), allows_smaller(plan, game)
+    return next_round(numbers, plan.seats, history, scores, key, smaller_tables=smaller)
+
+
+def _schedule_key(tournament: Tournament, game: str) -> bytes:
+    return derive(tournament.master, "schedule", game)
 
 
 def allows_smaller(plan: Plan, game: str) -> bool:

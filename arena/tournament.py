@@ -15,14 +15,11 @@ from sqlite_utils import Database
 
 from arena.errors import ArenaError, InfraError
 from arena.executor import Executor
-from arena.luck import derive
-from arena.plan import allows_smaller, match_counts, plan_of, scheduled, table_scores
+from arena.plan import all_rounds, match_counts, plan_of, round_after, scheduled, table_scores
 from arena.rating.duels import Collector
 from arena.rating.pool import rate_collected
 from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, PoolKey, Round
 from arena.retelling import rules_of
-from arena.schedule.roundrobin import round_robin
-from arena.schedule.swiss import next_round
 from arena.store import matches, ratings, tournaments
 from arena.store.database import writing
 from arena.store.tournaments import Scheduled, Tournament
@@ -95,14 +92,12 @@ class _Contest:
             yield following
 
     def _following(self, history: list[Round]) -> Iterator[Round]:
-        key = derive(self.tournament.master, "schedule", self.game)
         if self.plan.format == "round-robin":
-            yield from islice(round_robin(self.numbers, self.plan.seats, self.plan.rounds, key), len(history), None)
+            yield from islice(all_rounds(self.tournament, self.game, self.numbers), len(history), None)
             return
-        smaller = allows_smaller(self.plan, self.game)
         while len(history) < self.plan.rounds:
             scores = table_scores(self.db, self.tournament.id, self.game)
-            history.append(next_round(self.numbers, self.plan.seats, history, scores, key, smaller_tables=smaller))
+            history.append(round_after(self.tournament, self.game, self.numbers, history, scores))
             yield history[-1]
 
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:

@@ -451,7 +451,7 @@ def test_the_schedule_of_a_round_robin_is_made_once(db: Database, monkeypatch: p
         made.append(key)
         return round_robin(entrants, seats, cycles, key)
 
-    monkeypatch.setattr("arena.tournament.round_robin", watched)
+    monkeypatch.setattr("arena.plan.round_robin", watched)
     bots = refs(4)
     play(db, begin(db, Plan("round-robin", {"durak": {}}, 2, seats=3, seatings="rotate"), bots), bots)
     assert len(made) == 1

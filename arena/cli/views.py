@@ -1,4 +1,4 @@
-"""Commands that only read: leaderboard, standings, replay, trace."""
+"""Commands that only read: leaderboard, standings, trace."""
 
 from __future__ import annotations
 
