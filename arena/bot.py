@@ -10,7 +10,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -18,6 +18,7 @@ import trio
 
 from arena.errors import BotError, FaultKind
 from arena.records import BotRef
+from arena.sandbox import Excess, Usage
 from arena.wire import Act, Conversation, Hello, State
 
 SPIN_S = 0.002
@@ -47,6 +48,22 @@ class Process(Protocol):
 
     def cpu_us(self) -> int:
         """Return the CPU time used so far in microseconds, or -1 where unknown."""
+        ...
+
+    def usage(self) -> Usage:
+        """Return what it and all that it started use."""
+        ...
+
+    def excess(self, used: Usage | None = None) -> Excess | None:
+        """Return which limit on all of it together was broken, if any; `used` by a look just now."""
+        ...
+
+    def pause(self) -> None:
+        """Stop all of it until `resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Let all of it go on."""
         ...
 
     def kill(self) -> None:
@@ -88,6 +105,7 @@ class Bot:
         error: why it brought nothing.
         has_ended: its process has, or its stdout.
         elapsed_us: from the start of writing the last ask to the end of decoding its answer.
+        began: when the last ask was begun, by trio's clock.
         stderr: what it wrote there.
     """
 
@@ -98,13 +116,13 @@ class Bot:
         self.answer: Act | Hello | None = None
         self.error: BotError | None = None
         self.elapsed_us = 0
-        self._began = 0.0
+        self.began = 0.0
         self._limit_s = 0.0
         self._unsent = b""
         self._is_writing = False
         self.has_ended = False
         self._is_closed = False
-        self._flood: BotError | None = None
+        self._killed_for: BotError | None = None
         # One descriptor that is readable when anything of this bot wants attention: polled here, waited for by trio.
         self._ready = select.epoll()
         self._ready.register(process.stdout, select.EPOLLIN)
@@ -133,10 +151,20 @@ class Bot:
         self.stderr.add(data)
         if self.stderr.total > STDERR_LIMIT_BYTES:
             text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
-            self._flood = BotError(FaultKind.FLOOD, "stderr", text)
-            self.process.kill()
+            self._kill_for(BotError(FaultKind.FLOOD, "stderr", text))
             return False
         return bool(data)
+
+    def look(self) -> int:
+        """Kill the process if it uses more than it may; return the CPU time of all of it in microseconds."""
+        used = self.process.usage()
+        if excess := self.process.excess(used):
+            self._kill_for(BotError(FaultKind.MEMORY, *excess))
+        return used.cpu_us
+
+    def _kill_for(self, error: BotError) -> None:
+        self._killed_for = self._killed_for or error
+        self.process.kill()
 
     def send(self, data: bytes) -> None:
         """Write as much as the pipe takes now; the rest goes out during the next ask."""
@@ -158,7 +186,8 @@ class Bot:
         self.answer = None
         self.error = None
         self._limit_s = limit_s
-        self._began = trio.current_time()
+        self.process.resume()
+        self.began = trio.current_time()
         self.send(ask)
 
     def advance(self) -> bool:
@@ -190,7 +219,7 @@ class Bot:
 
     def deadline(self) -> float:
         """Return when the ask must be settled, by trio's clock."""
-        return self._began + self._limit_s
+        return self.began + self._limit_s
 
     async def wait_settled(self) -> None:
         """Wait until the ask is settled, by its deadline at the latest."""
@@ -210,9 +239,11 @@ class Bot:
             await trio.lowlevel.wait_readable(self.process.pidfd)
         self._judge_time()
         self.read_stderr()
-        self.error = self._flood or self._why_ended(self.process.exit_code())
+        self.error = self._killed_for or self._why_ended(self.process.exit_code())
 
     def _why_ended(self, code: int | None) -> BotError:
+        if excess := self.process.excess():  # the kernel may have killed a part of it only
+            return BotError(FaultKind.MEMORY, *excess)
         starting = self.talk.state is State.GREETING
         if code is None:
             return BotError(FaultKind.CRASH, "closed", "your bot closed its stdout but did not end")
@@ -228,7 +259,7 @@ class Bot:
         return BotError(FaultKind.STARTUP, "exit", f"your bot ended with exit code {code} before its hello")
 
     def _judge_time(self) -> None:
-        elapsed_s = trio.current_time() - self._began
+        elapsed_s = trio.current_time() - self.began
         self.elapsed_us = round(elapsed_s * 1e6)
         if self.error is not None or (self.answer is not None and elapsed_s <= self._limit_s):
             return
@@ -268,20 +299,30 @@ class Bot:
             change(self.process.stdin, *([select.EPOLLOUT] if self._is_writing else []))
 
 
-async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S) -> None:
+async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S, others: Iterable[Bot] = ()) -> None:
     """Wait until the asks begun with each bot are settled; each then has an `answer` or an `error`.
 
     Args:
         spin_s: how long the loop may be blocked before it is yielded to.
+        others: bots on the same core that are not asked; they, and those that have answered, are stopped when the
+            wait is longer than that, until they are asked again.
     """
     left = _spin_one(bots[0], spin_s) if len(bots) == 1 else _spin(bots, spin_s)
     if left:
+        for bot in (*others, *(bot for bot in bots if bot not in left)):
+            bot.process.pause()
         async with trio.open_nursery() as nursery:
             for bot in left:
-                nursery.start_soon(bot.wait_settled)
+                nursery.start_soon(_wait_alone, bot, len(left) > 1)
     for bot in bots:
         if bot.has_ended:
             await bot.explain_end()
+
+
+async def _wait_alone(bot: Bot, others_wait: bool) -> None:
+    await bot.wait_settled()
+    if others_wait:
+        bot.process.pause()
 
 
 def _spin_one(bot: Bot, spin_s: float) -> list[Bot]:

@@ -31,7 +31,7 @@ FAULT_DETAILS: dict[FaultKind, tuple[str, ...]] = {
     FaultKind.ILLEGAL: ("action",),
     FaultKind.GARBAGE: ("text", "oversize", "malformed", "type", "id"),
     FaultKind.FLOOD: ("stderr", "stdout"),
-    FaultKind.MEMORY: ("limit",),
+    FaultKind.MEMORY: ("limit", "processes"),
 }
 """The closed set of details of each fault kind."""
 
@@ -72,3 +72,7 @@ class BotError(ArenaError):
 
 class InfraError(ArenaError):
     """The arena's own failure: a lane died, a disk is full. The match is void, never a bot's loss."""
+
+
+class OverloadError(InfraError):
+    """Others than the match's own processes kept its core so busy that a bot's time cannot be judged."""

@@ -14,7 +14,7 @@ from typing import IO, Protocol
 import msgspec
 import trio
 
-from arena.errors import InfraError
+from arena.errors import InfraError, OverloadError
 from arena.lane import LaneConfig, Played, Reply, Voided
 from arena.records import MatchRecord, MatchSpec
 from arena.wire import frame
@@ -155,8 +155,8 @@ class LocalLanes:
         match reply:
             case Played(record):
                 return record
-            case Voided(_, reason):
-                raise InfraError(reason)
+            case Voided(_, reason, overload):
+                raise OverloadError(reason) if overload else InfraError(reason)
 
     async def close(self) -> None:
         """End all lanes."""

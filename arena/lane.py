@@ -20,7 +20,7 @@ import trio
 
 from arena import __version__
 from arena.bot import Process
-from arena.errors import InfraError
+from arena.errors import InfraError, OverloadError
 from arena.records import BotRef, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.sandbox import Level, Limits, Room, open_sandboxed
@@ -56,10 +56,15 @@ class Played(msgspec.Struct, frozen=True, tag="played"):
 
 
 class Voided(msgspec.Struct, frozen=True, tag="voided"):
-    """A match could not be played for reasons of ours."""
+    """A match could not be played for reasons of ours.
+
+    Attributes:
+        overload: the machine was too loaded.
+    """
 
     id: int
     reason: str
+    overload: bool = False
 
 
 Reply = Played | Voided
@@ -132,8 +137,12 @@ async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Reply:
         first: BaseException = group
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
-        reply = Voided(spec.id, f"{type(first).__name__}: {first}")
+        reply = Voided(spec.id, _reason(first), isinstance(first, OverloadError))
     return reply
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, InfraError) else f"{type(error).__name__}: {error}"
 
 
 async def serve(stdin: int, stdout: int) -> None:

@@ -10,14 +10,13 @@ import msgspec
 import trio
 
 from arena.bot import SPIN_S, Bot, OpenProcess, settle
-from arena.errors import BotError, FaultKind
+from arena.errors import BotError, FaultKind, OverloadError
 from arena.games import GAMES
+from arena.lag import Lag
 from arena.records import BotRef, DealRecord, Fault, Machine, MatchRecord, MatchSpec, Step
 from arena.rules import Action, Event, Game, Seat, State, bot_seed, deal
 from arena.verdict import FORFEIT_FAULTS, is_decided, verdict
 from arena.wire import NOTE_BYTES, PROTOCOL, Act, encode_event, encode_observation
-
-_LAG_EVERY_S = 0.02
 
 
 class Host(msgspec.Struct, frozen=True):
@@ -43,32 +42,13 @@ class Host(msgspec.Struct, frozen=True):
     clean_up: Callable[[], object] = lambda: None
 
 
-class Lag:
-    """How late the loop is: the largest oversleep of a regular short sleep since the last reset."""
-
-    def __init__(self) -> None:
-        self.worst_s = 0.0
-
-    async def measure(self) -> None:
-        """Keep measuring until cancelled."""
-        while True:
-            due = trio.current_time() + _LAG_EVERY_S
-            await trio.sleep_until(due)
-            self.worst_s = max(self.worst_s, trio.current_time() - due)
-
-    def reset(self) -> int:
-        """Return the worst so far in microseconds and start again."""
-        worst_us, self.worst_s = round(self.worst_s * 1e6), 0.0
-        return worst_us
-
-
 class Leg:
     """The processes of one leg, started when a deal needs them; all of them are gone when `open_leg` ends."""
 
     def __init__(self, nursery: trio.Nursery, spec: MatchSpec, host: Host, leg: int) -> None:
         self.number = leg
         self.seating = spec.legs[leg]
-        self.lag = Lag()
+        self.lag = Lag(self.look)
         self.bots: dict[Seat, Bot] = {}
         self._stacks: dict[Seat, AsyncExitStack] = {}
         self._nursery = nursery
@@ -94,6 +74,10 @@ class Leg:
         self._nursery.start_soon(bot.drain_stderr)
         clock = self._spec.clock
         bot.begin(bot.talk.hello(clock, self._host.memory_mib), clock.startup_ms / 1000)
+
+    def look(self) -> int:
+        """See that no process uses more than it may; return the CPU time of all of them in microseconds."""
+        return sum(bot.look() for bot in self.bots.values())
 
     async def stop(self, seat: Seat) -> None:
         """Kill a seat's process and everything it started."""
@@ -204,7 +188,8 @@ class Deal:
                 continue
             bot.begin(ask, limit_ms / 1000)
             asked[seat] = legal
-        await settle([self.live[seat] for seat in asked], spin_s)
+        resting = (bot for seat, bot in self.live.items() if seat not in asked)
+        await settle([self.live[seat] for seat in asked], spin_s, resting)
         return await self._take(asked, errors)
 
     async def _take(self, asked: Mapping[Seat, tuple[Action, ...]], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
@@ -224,7 +209,17 @@ class Deal:
         return steps
 
     async def fault(self, seat: Seat, bot: Bot, error: BotError) -> None:
-        """Record a fault, and end the process that it is the fault of."""
+        """Record a fault, and end the process that it is the fault of.
+
+        Raises:
+            OverloadError: a bot was late while others kept the core from it.
+        """
+        is_late = error.kind is FaultKind.TIMEOUT or (error.kind, error.detail) == (FaultKind.STARTUP, "silent")
+        if is_late and self.leg.lag.was_foreign_since(bot.began):
+            raise OverloadError(
+                f"this machine is too loaded to judge a bot's time: it was late ({error}), but other programs kept its "
+                "core busy; play with fewer --jobs, or with nothing else running"
+            )
         self._leave(seat, bot)
         bot.read_stderr()
         await self.leg.stop(seat)

@@ -13,7 +13,7 @@ import msgspec
 import trio
 from sqlite_utils import Database
 
-from arena.errors import ArenaError, InfraError
+from arena.errors import ArenaError, InfraError, OverloadError
 from arena.executor import Executor
 from arena.plan import all_rounds, match_counts, plan_of, round_after, scheduled, table_scores
 from arena.rating.duels import Collector
@@ -26,6 +26,8 @@ from arena.store.tournaments import Scheduled, Tournament
 
 ATTEMPTS = 3
 """A match that was void so often stops the tournament: the fault is ours, and playing on would not mend it."""
+OVERLOADS = 2
+"""The same for a machine that was too loaded: a bot that can bring that about must not gain by trying again."""
 _AHEAD = 2
 """Matches handed to the executor for each lane, so that none waits for the coordinator."""
 
@@ -213,12 +215,13 @@ async def _play(
 
 
 async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Executor, report: Report) -> MatchRecord:
-    attempt = 1
+    voids = overloads = 0
     while True:
         try:
             return await executor.play(spec)
         except InfraError as error:
             report(MatchVoid(contest.game, spec.id, str(error)))
-            if attempt == ATTEMPTS:
-                raise InfraError(f"match {spec.id} was void {ATTEMPTS} times; the last time: {error}") from error
-        attempt += 1
+            voids += 1
+            overloads += isinstance(error, OverloadError)
+            if voids == ATTEMPTS or overloads == OVERLOADS:
+                raise InfraError(f"match {spec.id} was void {voids} times; the last time: {error}") from error

@@ -20,6 +20,7 @@ from arena.games import GAMES
 from arena.records import BotHash, BotRef, Clock, Fault, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.rules import Value, complete_options
+from arena.sandbox import Excess, Usage
 
 Message = dict[str, Any]
 Script = Callable[["BotEnd"], Awaitable[int | None]]
@@ -112,6 +113,9 @@ class FakeProcess:
             os.set_blocking(fd, False)
         self.code: int | None = None
         self.cpu = 0
+        self.used = Usage(1, 0, 0)
+        self.broken: Excess | None = None
+        self.pauses: list[str] = []
         self._scope = trio.CancelScope()
         self._is_done = trio.Event()
 
@@ -121,6 +125,18 @@ class FakeProcess:
     def cpu_us(self) -> int:
         self.cpu = self.cpu + 10 if self.cpu >= 0 else -1
         return self.cpu
+
+    def usage(self) -> Usage:
+        return self.used
+
+    def excess(self, used: Usage | None = None) -> Excess | None:
+        return self.broken
+
+    def pause(self) -> None:
+        self.pauses.append("pause")
+
+    def resume(self) -> None:
+        self.pauses.append("resume")
 
     def kill(self) -> None:
         self.exit(-9)

@@ -26,6 +26,7 @@ from arena.plan import Plan, final_standings, match_counts, new_tournament
 from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.rules import complete_options
+from arena.sandbox import Excess, Usage
 from arena.schedule.seatings import seatings
 from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
@@ -51,6 +52,18 @@ class FakeProcess:
     def cpu_us(self) -> int:
         return 7
 
+    def usage(self) -> Usage:
+        return Usage(1, 0, 0)
+
+    def excess(self, used: Usage | None = None) -> Excess | None:
+        return None
+
+    def pause(self) -> None:
+        """Nothing runs."""
+
+    def resume(self) -> None:
+        """Nothing runs."""
+
     def kill(self) -> None:
         """Nothing runs."""
 
@@ -66,11 +79,15 @@ class FakeBot:
         self.answer: Act | Hello | None = None
         self.error: BotError | None = None
         self.elapsed_us = 0
+        self.began = 0.0
         command = process.ref.command
         self._fault, self._one_in = (command[1], int(command[2])) if len(command) > 1 else ("", 1)
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def look(self) -> int:
+        return 0
 
     async def drain_stderr(self) -> None:
         """Nothing is written."""
@@ -112,7 +129,7 @@ class FakeBot:
             self.answer = self.talk.receive(encode({"type": "hello", "protocol": PROTOCOL}))
 
 
-async def settle(bots: Sequence[FakeBot], spin_s: float = 0) -> None:
+async def settle(bots: Sequence[FakeBot], spin_s: float = 0, others: Iterable[FakeBot] = ()) -> None:
     """All are settled already."""
 
 

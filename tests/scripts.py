@@ -15,6 +15,8 @@ import msgspec
 
 from arena.lane import LaneConfig, Played, Reply
 from arena.records import BotRef, MatchRecord, MatchSpec
+from arena.sandbox import Level
+from arena.sandbox.levels import problem
 from tests.fakes import bot_ref
 
 PREAMBLE = """\
@@ -65,6 +67,8 @@ def hang():
         signal.pause()
 
 """
+LEVELS = tuple(level for level in Level if level is not Level.STRICT or not problem(level))
+"""The levels that are tested here: all, but `strict` only where control groups can be made."""
 HONEST = "hello()\nplay_on()\n"
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,16 @@ from arena.sandbox import (
     Room,
     Sandboxed,
     available_level,
+    landlock,
+    launch,
     levels,
     open_sandboxed,
     process,
     require_level,
 )
+from arena.sandbox.cgroup import find_home
 from arena.sandbox.environment import make_runtime
-from tests.scripts import living, wait_gone
+from tests.scripts import LEVELS, living, wait_gone
 
 LIMITS = Limits(cpu_s=60)
 
@@ -39,11 +42,10 @@ def room(tmp_path: Path) -> Room:
     return Room(tmp_path / "bot", tmp_path / "runtime", tmp_path / "out")
 
 
-@pytest.fixture(params=tuple(Level))
+@pytest.fixture(params=LEVELS)
 def level(request: pytest.FixtureRequest) -> Level:
-    best, problem = available_level()
-    assert best is Level.NAMESPACED, f"these tests need bwrap: {problem}"
     chosen: Level = request.param
+    assert levels.problem(chosen) == "", "this level is needed by the tests"
     return chosen
 
 
@@ -131,7 +133,7 @@ async def test_the_cpu_time_of_what_has_ended_is_final_or_unknown(level: Level, 
         os.write(started.stdin, b"\n")
         await started.wait()
         after = started.cpu_us()
-        assert after >= before if level is Level.NONE else after == -1
+        assert after >= before if level in (Level.NONE, Level.LANDLOCK) else after == -1
 
 
 @pytest.mark.usefixtures("no_leak")
@@ -181,7 +183,7 @@ def tools(tmp_path: Path, *names: str) -> dict[str, str]:
 async def test_a_launcher_that_is_missing_is_our_failure(
     level: Level, room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_BEFORE", ("no-such-launcher",))
+    monkeypatch.setattr(launch, "_BEFORE", ("no-such-launcher",))
     with pytest.raises(InfraError, match="cannot start no-such-launcher"):
         async with open_sandboxed(level, room, ("true",), LIMITS):
             raise AssertionError
@@ -192,7 +194,7 @@ async def test_a_launcher_that_is_missing_is_our_failure(
 async def test_a_bwrap_that_is_missing_is_our_failure(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(process, "_HOST_ENVIRONMENT", tools(tmp_path, *present))
+    monkeypatch.setattr(launch, "_HOST_ENVIRONMENT", tools(tmp_path, *present))
     async with open_sandboxed(Level.NAMESPACED, room, ("true",), LIMITS) as started:
         await started.wait()
         with pytest.raises(InfraError, match=r"the sandbox ended with 127 before the bot began: .*No such file"):
@@ -203,8 +205,8 @@ async def test_a_bwrap_that_is_missing_is_our_failure(
 async def test_it_is_our_failure_too_when_its_reason_was_read_already(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_HOST_ENVIRONMENT", tools(tmp_path))
-    monkeypatch.setattr(process, "_BEFORE", ("/bin/sh", "-c", "exec /bin/sleep 1000 & exit 4", "--"))
+    monkeypatch.setattr(launch, "_HOST_ENVIRONMENT", tools(tmp_path))
+    monkeypatch.setattr(launch, "_BEFORE", ("/bin/sh", "-c", "exec /bin/sleep 1000 & exit 4", "--"))
     async with open_sandboxed(Level.NAMESPACED, room, ("true",), LIMITS) as started:
         await started.wait()
         with pytest.raises(InfraError, match=r"ended with 4 before the bot began: $"):
@@ -273,12 +275,14 @@ async def test_a_process_that_does_not_die_is_our_failure(room: Room, monkeypatc
 
 @pytest.fixture
 def no_cache() -> Iterator[None]:
-    levels._bwrap_problem.cache_clear()
+    for cached in (levels.problem, launch._drops_user, find_home):
+        cached.cache_clear()
     yield
-    levels._bwrap_problem.cache_clear()
+    for cached in (levels.problem, launch._drops_user, find_home):
+        cached.cache_clear()
 
 
-def fails(error: Exception | subprocess.CompletedProcess[bytes]) -> object:
+def fails(error: Exception | subprocess.CompletedProcess[bytes]) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     def run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
         if isinstance(error, Exception):
             raise error
@@ -287,27 +291,33 @@ def fails(error: Exception | subprocess.CompletedProcess[bytes]) -> object:
     return run
 
 
+def only(monkeypatch: pytest.MonkeyPatch, *works: Level, why: str = "out of order") -> None:
+    """Let only some levels work."""
+    monkeypatch.setattr(levels, "problem", lambda level: "" if level in works else why)
+
+
 @pytest.mark.usefixtures("no_cache")
 @pytest.mark.parametrize(
     ("found", "problem"),
     [
-        (FileNotFoundError("bwrap"), "bwrap is not installed (apt install bubblewrap)"),
-        (subprocess.TimeoutExpired("bwrap", 20), "bwrap did not return within 20 s"),
+        (FileNotFoundError(errno.ENOENT, "", "setpriv"), "setpriv is not installed (apt install util-linux)"),
+        (subprocess.TimeoutExpired("bwrap", 20), "it did not start within 20 s"),
         (
             subprocess.CompletedProcess((), 1, b"", b"note\nbwrap: setting up uid map: Permission denied\n"),
-            "Permission denied",
+            "bwrap: setting up uid map: Permission denied",
         ),
-        (subprocess.CompletedProcess((), 3, b"", b""), "bwrap ended with 3"),
+        (subprocess.CompletedProcess((), 3, b"", b""), "it ended with 3"),
+        (OSError(errno.EMFILE, "too many"), "[Errno 24] too many"),
     ],
 )
-def test_a_bwrap_that_does_not_work_is_told_in_its_own_words(
+def test_a_launcher_that_does_not_work_is_told_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch, found: Exception | subprocess.CompletedProcess[bytes], problem: str
 ) -> None:
     monkeypatch.setattr(subprocess, "run", fails(found))
-    level, reason = available_level()
-    assert level is Level.NONE
-    assert problem in reason
-    with pytest.raises(ConfigError, match="isolation level namespaced does not work here: "):
+    for level in (Level.STRICT, Level.NAMESPACED, Level.LANDLOCK):
+        assert levels.problem(level) == problem
+    assert available_level() == (Level.NONE, f"strict: {problem}")
+    with pytest.raises(ConfigError, match=r"isolation level namespaced does not work here: .*arena doctor"):
         require_level(Level.NAMESPACED, trusted=True)
     with pytest.raises(ConfigError, match="pass --trusted"):
         require_level(None, trusted=False)
@@ -315,13 +325,60 @@ def test_a_bwrap_that_does_not_work_is_told_in_its_own_words(
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_the_best_level_is_taken_and_none_needs_trust() -> None:
-    assert available_level() == (Level.NAMESPACED, ""), "these tests need bwrap"
-    assert require_level(None, trusted=False) is Level.NAMESPACED
-    assert require_level(Level.NAMESPACED, trusted=False) is Level.NAMESPACED
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert available_level() == (
+        Level.NONE,
+        "strict: bwrap is not installed (apt install bubblewrap); landlock: this kernel has no landlock, or forbids it",
+    )
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_a_machine_without_a_filter_contains_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert available_level() == (Level.NONE, "strict: there is no filter of system calls for riscv64")
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_without_control_groups_namespaces_are_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "find_home", fails(InfraError("no control group can be made")))
+    assert available_level() == (Level.NAMESPACED, "strict: no control group can be made")
+
+
+def test_the_best_level_is_taken_and_none_needs_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in (Level.NAMESPACED, Level.LANDLOCK):
+        only(monkeypatch, level, Level.NONE)
+        assert require_level(None, trusted=False) is level
+    only(monkeypatch, Level.NONE)
     assert require_level(Level.NONE, trusted=True) is Level.NONE
     with pytest.raises(ConfigError, match=r"level none was asked for.*--trusted"):
         require_level(Level.NONE, trusted=False)
+
+
+def test_an_old_landlock_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, Level.LANDLOCK, Level.NONE)
+    monkeypatch.setattr(landlock, "abi", lambda: 5)
+    level, reason = available_level()
+    assert level is Level.NONE
+    assert "with version 5 of this kernel's landlock bots can send signals" in reason
+    assert require_level(Level.LANDLOCK, trusted=False) is Level.LANDLOCK
+
+
+def test_levels_that_are_needed_here_work() -> None:
+    assert [levels.problem(level) for level in (Level.NAMESPACED, Level.LANDLOCK)] == ["", ""]
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_root_that_is_none_in_truth_does_not_change_users(monkeypatch: pytest.MonkeyPatch, room: Room) -> None:
+    monkeypatch.setattr(launch, "try_level", lambda *_, **__: "setpriv: setresgid failed: Invalid argument")
+    assert not launch._drops_user()
+
+    async def user() -> bytes:
+        async with open_sandboxed(Level.NAMESPACED, room, ("id", "-u"), LIMITS) as started:
+            return await output(started)
+
+    assert trio.run(user) == b"1000\n"
 
 
 # --- the interpreter

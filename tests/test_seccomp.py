@@ -13,9 +13,16 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 EPERM, ENOSYS, EAFNOSUPPORT = (0x00050000 | number for number in (1, 38, 97))
 
 
-def run(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
+def run(
+    machine: str,
+    number: int,
+    *arguments: int,
+    architecture: int | None = None,
+    counted: bool = True,
+    sockets: bool = True,
+) -> int:
     """Execute the program on a system call; return what it says of it."""
-    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine)))
+    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, counted=counted, sockets=sockets)))
     given = (*arguments, *(0 for _ in range(6 - len(arguments))))
     data = struct.pack("=IIQ6Q", number, architecture or ARCHITECTURES[machine], 0, *given)
     at = accumulator = 0
@@ -42,8 +49,9 @@ def test_every_denied_call_is_denied_and_no_other(machine: str) -> None:
     column = list(ARCHITECTURES).index(machine)
     denied = {numbers[column] for numbers in seccomp._DENIED.values()}
     absent = {numbers[column] for numbers in seccomp._ABSENT.values()}
-    checked = {check.numbers[column] for check in seccomp._CHECKED}
-    assert len(denied | absent | checked) == len(seccomp._DENIED) + len(seccomp._ABSENT) + len(seccomp._CHECKED)
+    checks = (*seccomp._CHECKED, seccomp._OWN_NETWORK)
+    checked = {check.numbers[column] for check in checks}
+    assert len(denied | absent | checked) == len(seccomp._DENIED) + len(seccomp._ABSENT) + len(checks)
     for number in range(600):
         if number not in checked:
             expected = EPERM if number in denied else ENOSYS if number in absent else ALLOW
@@ -78,6 +86,11 @@ def test_every_denied_call_is_denied_and_no_other(machine: str) -> None:
 )
 def test_calls_are_denied_by_their_arguments(number: int, arguments: tuple[int, ...], expected: int) -> None:
     assert run("x86_64", number, *arguments) == expected
+
+
+def test_what_no_control_group_counts_and_sockets_that_are_not_its_own_are_denied() -> None:
+    assert (run("x86_64", 319), run("x86_64", 319, counted=False)) == (ALLOW, ENOSYS)  # memfd_create
+    assert {run("x86_64", 41, family, sockets=False) for family in (1, 2, 10, 16)} == {EAFNOSUPPORT}
 
 
 def test_a_call_of_another_architecture_is_fatal() -> None:

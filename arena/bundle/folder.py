@@ -122,7 +122,12 @@ def unpack(bundle: Bundle, into: Path) -> None:
 
 
 def move_into_place(made: Path, final: Path) -> None:
-    """Rename a finished folder to its name, unless another process has put one there meanwhile."""
+    """Rename a finished folder to its name, unless another process has put one there meanwhile.
+
+    All may list it and the folders in it: the bot may be started as another user.
+    """
+    for folder, _, _ in os.walk(made):
+        os.chmod(folder, 0o755)
     try:
         os.rename(made, final)
     except OSError:  # a folder is only ever renamed into place whole, so whatever is there is as good as ours

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from arena.sandbox.levels import Level, available_level, require_level
-from arena.sandbox.process import Sandboxed, open_sandboxed
-from arena.sandbox.room import Limits, Room
+from arena.sandbox.launch import open_sandboxed
+from arena.sandbox.levels import available_level, require_level
+from arena.sandbox.process import Excess, Sandboxed
+from arena.sandbox.room import Level, Limits, Room
+from arena.sandbox.tree import Usage
 
-__all__ = ["Level", "Limits", "Room", "Sandboxed", "available_level", "open_sandboxed", "require_level"]
+__all__ = [
+    "Excess",
+    "Level",
+    "Limits",
+    "Room",
+    "Sandboxed",
+    "Usage",
+    "available_level",
+    "open_sandboxed",
+    "require_level",
+]

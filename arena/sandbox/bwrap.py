@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+from arena.sandbox import system
 from arena.sandbox.environment import environment
 from arena.sandbox.room import Room
 
@@ -15,38 +17,59 @@ RUNTIME_FOLDER = "/runtime"
 HOME_FOLDER = "/tmp"
 
 _NAMESPACES = shlex.split(
-    "--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try "
-    "--die-with-parent --new-session --cap-drop ALL --uid 1000 --gid 1000 --hostname bot --clearenv"
+    "--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try "
+    "--die-with-parent --new-session --hostname bot --clearenv --cap-drop ALL"
 )
+_USER_NAMESPACE = shlex.split("--unshare-user --uid 1000 --gid 1000")
+_TO_DROP = shlex.split("--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP")
 # bwrap's own /, /dev, /dev/shm and /tmp are tmpfs of half the memory each unless capped or read-only.
 _DEVICES = shlex.split(
     "--proc /proc --dev /dev --size 4194304 --perms 1777 --tmpfs /dev/shm --size 33554432 --perms 1777 --tmpfs /tmp"
 )
-# Without alternatives, awk or java are dangling links; a whole /etc would show users and host names.
-_ETC = ("alternatives", "ld.so.cache", "localtime", "ssl/certs")
+_EMPTY = Path(__file__).with_name("empty")
+_STATIC = frozenset(
+    shlex.split(
+        "self thread-self cmdline config.gz consoles cpuinfo crypto devices dma execdomains filesystems iomem ioports "
+        "kallsyms keys kmsg misc mounts mtrr net partitions version"
+    )
+)
+"""What may be seen of /proc: the bot's own, and what does not change by what others do on this machine."""
 
 
-def _system() -> list[str]:
-    args = ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        path = Path("/", name)
-        if path.is_symlink():
-            args += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            args += ["--ro-bind", str(path), str(path)]
-    for path in (Path("/etc", name) for name in _ETC):
-        args += ["--ro-bind-try", str(path), str(path)]
-    for path in sorted(Path("/etc").glob("java-*")):
-        args += ["--ro-bind-try", str(path), str(path)]
-    prefix = Path(sys.base_prefix).resolve()
-    if not prefix.is_relative_to("/usr"):
-        args += ["--ro-bind", str(prefix), str(prefix)]
-    return args
+def _system() -> Iterator[str]:
+    for path in system.roots():
+        yield from ("--symlink", str(path.readlink())) if path.is_symlink() else ("--ro-bind", str(path))
+        yield str(path)
+    prefix = system.interpreter()
+    paths = [*system.settings(), *([prefix] if prefix is not None else [])]
+    for parent in sorted({parent for path in paths for parent in path.parents[:-1]}):
+        yield from ("--perms", "0755", "--dir", str(parent))  # else they would be as closed as those outside
+    for path in paths:
+        yield from ("--ro-bind", str(path), str(path))
 
 
-def arguments(room: Room) -> list[str]:
-    """Return everything between `bwrap` and `--` for a room."""
-    args = [*_NAMESPACES, *_system(), *_DEVICES]
+@cache
+def _covers() -> tuple[str, ...]:
+    """Return what hides the rest of /proc, in which others could be watched at work."""
+    args: list[str] = []
+    for path in sorted(Path("/proc").iterdir()):
+        if path.name.isdecimal() or path.name in _STATIC:
+            continue
+        if path.is_dir():
+            args += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        else:
+            args += ["--ro-bind", str(_EMPTY), str(path)]
+    return tuple(args)
+
+
+def arguments(room: Room, *, drops: bool) -> list[str]:
+    """Return everything between `bwrap` and `--` for a room.
+
+    Args:
+        drops: it is started by root, and the bot changes to a user of its own before it begins; otherwise the bot has
+            a namespace of users.
+    """
+    args = [*_NAMESPACES, *(_TO_DROP if drops else _USER_NAMESPACE), *_system(), *_DEVICES, *_covers()]
     for name, value in environment(RUNTIME_FOLDER, HOME_FOLDER).items():
         args += ["--setenv", name, value]
     args += ["--ro-bind", str(room.runtime), RUNTIME_FOLDER, "--ro-bind", str(room.bot), BOT_FOLDER]

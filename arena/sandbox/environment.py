@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -37,11 +38,12 @@ def make_runtime(parent: Path) -> Path:
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     tag = ".".join(map(str, msgpack.version))
-    final = parent / f"python-{sys.version.split()[0]}-msgpack-{tag}"
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    which = hashlib.sha256(os.fsencode(base)).hexdigest()[:8]
+    final = parent / f"python-{sys.version.split()[0]}-{which}-msgpack-{tag}"
     if final.is_dir():
         return final
     parent.mkdir(parents=True, exist_ok=True)
-    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     with tempfile.TemporaryDirectory(dir=parent) as scratch:
         made = Path(scratch, "python")
         (made / "bin").mkdir(parents=True)
@@ -50,7 +52,11 @@ def make_runtime(parent: Path) -> Path:
         (made / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
         library = made / "lib" / f"python{version}" / "site-packages"
         shutil.copytree(Path(msgpack.__file__).parent, library / "msgpack")
-        made.chmod(0o755)
+        for folder, _, files in os.walk(made):  # bots may be started as another user
+            os.chmod(folder, 0o755)
+            for name in files:
+                if not os.path.islink(path := os.path.join(folder, name)):
+                    os.chmod(path, 0o644)
         try:
             os.rename(made, final)
         except OSError:  # another process made it meanwhile; a folder is only ever renamed into place whole

@@ -1,71 +1,58 @@
-"""The isolation levels, which of them works on this machine, and what a bot sees at each."""
+"""Which of the isolation levels work on this machine, and why the others do not."""
 
 from __future__ import annotations
 
-import os
 import platform
-import subprocess
-import tempfile
-from enum import StrEnum
+import shutil
 from functools import cache
-from pathlib import Path
 
-from arena.errors import ConfigError
-from arena.sandbox import seccomp
-from arena.sandbox.bwrap import arguments
-from arena.sandbox.room import Room
-
-
-class Level(StrEnum):
-    """How far a bot is contained; stored with every match. Only `namespaced` and `none` are built so far."""
-
-    NAMESPACED = "namespaced"
-    NONE = "none"
+from arena.errors import ConfigError, InfraError
+from arena.sandbox import landlock, seccomp
+from arena.sandbox.cgroup import find_home
+from arena.sandbox.launch import try_level
+from arena.sandbox.room import Level
 
 
 @cache
-def _bwrap_problem() -> str:
-    """Return why bwrap cannot be used here, or an empty string. It is run once: its word counts, not its presence."""
+def problem(level: Level) -> str:
+    """Return why a level cannot be used here, or an empty string. It is tried: its work counts, not its presence."""
+    if level is Level.NONE:
+        return ""
     if not seccomp.is_known(platform.machine()):
         return f"there is no filter of system calls for {platform.machine()}"
-    with tempfile.TemporaryDirectory() as folder:
-        room = Room(Path(folder), Path(folder))
-        filter_fd = seccomp.open_program()
+    if level is Level.LANDLOCK:
+        return try_level(level) if landlock.abi() else "this kernel has no landlock, or forbids it"
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed (apt install bubblewrap)"
+    if level is Level.STRICT:
+        if below := problem(Level.NAMESPACED):
+            return below
         try:
-            done = subprocess.run(
-                [
-                    "bwrap",
-                    *arguments(room),
-                    "--seccomp",
-                    str(filter_fd),
-                    "--",
-                    "/usr/bin/prlimit",
-                    "--nproc=64",
-                    "--",
-                    "/bin/true",
-                ],
-                capture_output=True,
-                timeout=20,
-                check=False,
-                env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
-                pass_fds=(filter_fd,),
-            )
-        except FileNotFoundError:
-            return "bwrap is not installed (apt install bubblewrap)"
-        except subprocess.TimeoutExpired:
-            return "bwrap did not return within 20 s"
-        finally:
-            os.close(filter_fd)
-    if done.returncode == 0:
-        return ""
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"bwrap ended with {done.returncode}"
+            find_home()
+        except InfraError as error:
+            return str(error)
+    return try_level(level)
+
+
+def weakness(level: Level) -> str:
+    """Return why a level that works is not taken unless it is asked for, or an empty string."""
+    if level is Level.LANDLOCK and landlock.abi() < landlock.SCOPED_ABI:
+        return (
+            f"with version {landlock.abi()} of this kernel's landlock bots can send signals to your other processes "
+            f"({landlock.SCOPED_ABI} is needed); --isolation landlock takes it all the same"
+        )
+    return ""
 
 
 def available_level() -> tuple[Level, str]:
-    """Return the best level that works here, and why it is not a better one (empty if it is the best built)."""
-    problem = _bwrap_problem()
-    return (Level.NONE, problem) if problem else (Level.NAMESPACED, "")
+    """Return the best level that works here, and why it is not a better one (empty if it is the best of all)."""
+    reasons: dict[str, Level] = {}
+    for level in Level:
+        reason = problem(level) or weakness(level)
+        if not reason:
+            break
+        reasons.setdefault(reason, level)
+    return level, "; ".join(f"{better}: {reason}" for reason, better in reasons.items())
 
 
 def require_level(wanted: Level | None, *, trusted: bool) -> Level:
@@ -78,11 +65,13 @@ def require_level(wanted: Level | None, *, trusted: bool) -> Level:
     Raises:
         ConfigError: the level does not work here, or would be `none` for bots that are not trusted.
     """
-    best, problem = available_level()
-    if wanted is Level.NAMESPACED and best is not Level.NAMESPACED:
-        raise ConfigError(f"isolation level namespaced does not work here: {problem}")
-    level = wanted or best
+    if wanted is not None and (reason := problem(wanted)):
+        raise ConfigError(
+            f"isolation level {wanted} does not work here: {reason}; `arena doctor` says what does, "
+            "and --isolation takes another"
+        )
+    level, reason = (wanted, "") if wanted is not None else available_level()
     if level is Level.NONE and not trusted:
-        reason = problem or "level none was asked for"
+        reason = reason or "level none was asked for"
         raise ConfigError(f"bots would run without isolation ({reason}); pass --trusted if you trust all of them")
     return level

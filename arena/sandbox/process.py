@@ -1,35 +1,31 @@
-"""A contained process tree: started, watched for its end, and killed whole.
-
-Processes are forked by the thread that calls, which must live as long as they do: the kernel's parent-death signal
-follows the forking thread, and trio's worker threads end after ten idle seconds. So nothing here uses a thread.
-"""
+"""A contained process tree: watched for its end and for what it uses, stopped and continued, and killed whole."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
 from arena.errors import InfraError
-from arena.sandbox import bwrap, seccomp
-from arena.sandbox.environment import environment
-from arena.sandbox.levels import Level
-from arena.sandbox.room import Limits, Room
+from arena.sandbox import tree
+from arena.sandbox.cgroup import Group
+from arena.sandbox.room import Limits
 
 _DEATH_S = 10.0
 """SIGKILL is certain, but a process in disk wait takes its time."""
-_HOST_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-# A bot that hogs memory is the first to go; at nice 10 it cannot keep the referee from its core.
-_BEFORE = ("setpriv", "--pdeathsig", "KILL", "--", "choom", "-n", "1000", "--", "nice", "-n", "10", "--")
+
+
+class Excess(NamedTuple):
+    """A limit that a tree broke: `limit` for memory or `processes`, and how, for the bot's author."""
+
+    detail: str
+    text: str
 
 
 class Sandboxed:
@@ -42,12 +38,30 @@ class Sandboxed:
         pidfd: readable once the started program has ended.
     """
 
-    def __init__(self, popen: subprocess.Popen[bytes], pipes: tuple[int, int, int], status: int | None) -> None:
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        pipes: tuple[int, int, int],
+        limits: Limits,
+        status: int | None = None,
+        group: Group | None = None,
+    ) -> None:
+        """Take over what was started.
+
+        Args:
+            status: where the launcher says which process is the first one of the bot, once it is contained; without
+                a launcher it is `popen`.
+            group: the control group it runs in.
+        """
         self._popen = popen
+        self._limits = limits
         self._status = status
-        self._init_pid = 0
-        self._bot_pid = popen.pid if status is None else 0
-        self._init: int | None = None
+        self._group = group
+        self._root = popen.pid if status is None else 0
+        self._bot_pid = self._root
+        self._root_fd: int | None = None
+        self._is_paused = False
+        self._is_outside = False
         self.stdin, self.stdout, self.stderr = pipes
         self.pidfd = os.pidfd_open(popen.pid)
 
@@ -62,14 +76,14 @@ class Sandboxed:
         if end is None:
             return None
         code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
-        if self._status is None:
-            return code
-        self._learn_init()
-        if not self._init_pid:
+        self._learn_root()
+        if not self._root:
             said = b""
             with contextlib.suppress(BlockingIOError):
                 said = os.read(self.stderr, 4096)
             raise InfraError(f"the sandbox ended with {code} before the bot began: {said.decode(errors='replace')}")
+        if self._root == self._popen.pid:
+            return code
         return 128 - code if code - 128 in signal.valid_signals() else code  # as bwrap tells of signals
 
     async def wait(self) -> None:
@@ -77,26 +91,76 @@ class Sandboxed:
         await trio.lowlevel.wait_readable(self.pidfd)
 
     def cpu_us(self) -> int:
-        """Return the CPU time of the bot's first process so far in microseconds, or -1 where it cannot be read."""
+        """Return the CPU time of the bot's first process so far in microseconds, or -1 where it cannot be read.
+
+        Raises:
+            InfraError: it runs outside of the control group that should count what it uses.
+        """
         with contextlib.suppress(OSError, IndexError):
             if not self._bot_pid:
-                self._learn_init()
-                init = self._init_pid
-                self._bot_pid = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
+                self._learn_root()
+                is_first = self._root == self._popen.pid
+                self._bot_pid = self._root if is_first else tree.children(self._root)[0]
+            if self._is_outside:
+                raise InfraError("a bot was started outside of its control group")
             # The kernel's clock of another process: clock_getcpuclockid(3)
             return time.clock_gettime_ns((~self._bot_pid << 3) | 2) // 1000
         return -1
 
+    def usage(self) -> tree.Usage:
+        """Return what the whole tree uses; nothing before it is contained."""
+        self._learn_root()
+        if not self._root:
+            return tree.Usage(0, 0, 0)
+        return tree.usage(self._root, self._limits.memory_mib << 20)
+
+    def excess(self, used: tree.Usage | None = None) -> Excess | None:
+        """Return which limit on the whole tree was broken, or None.
+
+        Args:
+            used: by a look at the tree just now; without one only what the kernel has counted is asked.
+        """
+        limits = self._limits
+        text = f"your bot's processes used more than {limits.memory_mib} MiB of memory together"
+        if self._group is not None:
+            return Excess("limit", text) if self._group.oom_kills() else None
+        if used is not None and used.memory_bytes > limits.memory_mib << 20:
+            return Excess("limit", f"{text}: {used.memory_bytes >> 20} MiB")
+        if used is not None:
+            processes = used.processes - (self._root != self._popen.pid)  # the first of a namespace is not the bot's
+            if processes > limits.processes:
+                return Excess("processes", f"your bot ran {processes} processes at once; {limits.processes} may be")
+        return None
+
+    def pause(self) -> None:
+        """Stop all of its processes, until `resume`."""
+        self._learn_root()
+        if self._root and not self._is_paused:
+            self._is_paused = True
+            self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let all go on, if they were stopped."""
+        if self._is_paused:
+            self._is_paused = False
+            self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
+        # The system call filter keeps all that a bot starts in one group; its first process leads it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._root_fd is not None:
+                signal.pidfd_send_signal(self._root_fd, 0)  # fails once it has ended and its id may be another's
+            os.killpg(self._root, number)
+
     def kill(self) -> None:
         """Kill the whole tree; nothing of it runs any more when `close` has returned."""
-        self._learn_init()
+        self._learn_root()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        if self._init is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        for pidfd in (self.pidfd, self._root_fd):
+            if pidfd is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
     async def close(self) -> None:
         """Kill the tree, wait for its end and close the pipes.
@@ -107,151 +171,25 @@ class Sandboxed:
         self.kill()
         with trio.move_on_after(_DEATH_S) as scope:
             await trio.lowlevel.wait_readable(self.pidfd)
-            self.kill()  # of an init that was not yet known the first time
-            if self._init is not None:
-                await trio.lowlevel.wait_readable(self._init)
-        for fd in (self.stdin, self.stdout, self.stderr, self.pidfd, self._status, self._init):
+            self.kill()  # of a first process that was not yet known the first time
+            if self._root_fd is not None:
+                await trio.lowlevel.wait_readable(self._root_fd)
+        for fd in (self.stdin, self.stdout, self.stderr, self.pidfd, self._status, self._root_fd):
             if fd is not None:
                 trio.lowlevel.notify_closing(fd)
                 os.close(fd)
-        if self._popen.poll() is None or scope.cancelled_caught:
+        is_alive = self._popen.poll() is None or scope.cancelled_caught
+        if self._group is not None:
+            await self._group.close()
+        if is_alive:
             raise InfraError(f"process {self._popen.pid} lives on {_DEATH_S:.0f} s after it was killed")
 
-    def _learn_init(self) -> None:
-        """Find the first process of the bot's own process namespace, whose end is the end of all in it."""
-        if self._status is None or self._init_pid:
+    def _learn_root(self) -> None:
+        """Find the bot's first process, whose end is the end of all where it is that of a namespace."""
+        if self._root or self._status is None:
             return
         with contextlib.suppress(BlockingIOError, ProcessLookupError):
             if told := os.read(self._status, 4096):  # the first of its lines is written before the bot starts
-                self._init_pid = json.loads(told.splitlines()[0])["child-pid"]
-                self._init = os.pidfd_open(self._init_pid)
-
-
-def _limit_arguments(limits: Limits, level: Level) -> list[str]:
-    args = [
-        "prlimit",
-        "--core=0",
-        f"--nofile={limits.open_files}",
-        f"--fsize={limits.file_bytes}",
-        f"--cpu={limits.cpu_s}",
-        "--memlock=65536",
-        "--msgqueue=0",
-        "--sigpending=256",
-        "--rtprio=0",
-        # Reserved address space is no memory: node and java reserve gigabytes. Thread stacks count, hence twice.
-        f"--data={2 * limits.memory_mib << 20}",
-        f"--as={16 << 30}",
-    ]
-    if level is Level.NAMESPACED:  # outside a user namespace it would count all of the user's processes
-        args.append(f"--nproc={limits.processes}")
-    return [*args, "--"]
-
-
-def _memory_file(arguments: Sequence[str]) -> int:
-    """Return a file of NUL-separated arguments: bwrap's own command line then shows no path to the bot."""
-    fd = os.memfd_create("bwrap-arguments", 0)
-    os.write(fd, b"".join(argument.encode() + b"\0" for argument in arguments))
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
-def _expand(argv: Sequence[str], out: str) -> list[str]:
-    return [argument.replace("{out}", out) for argument in argv]
-
-
-def _start(
-    argv: Sequence[str], env: dict[str, str], cwd: str, pass_fds: tuple[int, ...] = (), status: int | None = None
-) -> Sandboxed:
-    fds: list[int] = []
-    popen = None
-    try:
-        for _ in range(3):
-            fds += os.pipe()
-        stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = fds
-        popen = subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-            pass_fds=pass_fds,
-            start_new_session=True,
-        )
-        for fd in (our_stdin, our_stdout, our_stderr):
-            os.set_blocking(fd, False)
-        started = Sandboxed(popen, (our_stdin, our_stdout, our_stderr), status)
-    except (OSError, ValueError) as error:
-        if popen is not None:
-            os.killpg(popen.pid, signal.SIGKILL)  # bwrap's child too, which nobody else would end yet
-            popen.wait()
-        for fd in fds:
-            os.close(fd)
-        raise InfraError(f"cannot start {argv[0]}: {error}") from error
-    for fd in (stdin, stdout, stderr):
-        os.close(fd)
-    return started
-
-
-def _start_namespaced(room: Room, argv: Sequence[str], limits: Limits) -> Sandboxed:
-    status_read, status_write = os.pipe()
-    os.set_blocking(status_read, False)
-    files: list[int] = []
-    try:
-        files.append(seccomp.open_program())
-        options = ["--seccomp", str(files[0]), "--json-status-fd", str(status_write)]
-        files.append(_memory_file([*bwrap.arguments(room), *options]))
-        line = [
-            *_BEFORE,
-            "bwrap",
-            "--args",
-            str(files[1]),
-            "--",
-            *("env", "-u", "PWD", "--"),  # which bwrap sets
-            *_limit_arguments(limits, Level.NAMESPACED),
-            *_expand(argv, bwrap.OUT_FOLDER),
-        ]
-        return _start(line, _HOST_ENVIRONMENT, "/", (*files, status_write), status_read)
-    except BaseException:
-        os.close(status_read)
-        raise
-    finally:
-        os.close(status_write)
-        for fd in files:
-            os.close(fd)
-
-
-def _start_plain(room: Room, argv: Sequence[str], limits: Limits, private: Path) -> Sandboxed:
-    home = private / "home"
-    home.mkdir()
-    folder = private / "bot"
-    shutil.copytree(room.bot, folder)
-    env = environment(str(room.runtime), str(home))
-    line = [*_BEFORE, *_limit_arguments(limits, Level.NONE), *_expand(argv, str(room.out or folder))]
-    return _start(line, env, str(folder))
-
-
-@contextlib.asynccontextmanager
-async def open_sandboxed(level: Level, room: Room, argv: Sequence[str], limits: Limits) -> AsyncIterator[Sandboxed]:
-    """Start a program in a room; whatever happens, all of it is gone when the scope ends.
-
-    Args:
-        argv: the command; `{out}` in it becomes the build folder as the program sees it.
-
-    Raises:
-        InfraError: it cannot be started for a reason of ours, or something of it lives on.
-    """
-    for folder in (room.bot, room.runtime, room.out):
-        if folder is not None and not folder.is_dir():
-            raise InfraError(f"the folder {folder} is gone")
-    with contextlib.ExitStack() as stack:
-        if level is Level.NAMESPACED:
-            process = _start_namespaced(room, argv, limits)
-        else:
-            private = stack.enter_context(tempfile.TemporaryDirectory(prefix="arena-bot-", ignore_cleanup_errors=True))
-            process = _start_plain(room, argv, limits, Path(private))
-        try:
-            yield process
-        finally:
-            with trio.CancelScope(shield=True):
-                await process.close()
+                self._root = json.loads(told.splitlines()[0])["child-pid"]
+                self._root_fd = os.pidfd_open(self._root)
+                self._is_outside = self._group is not None and not self._group.count()

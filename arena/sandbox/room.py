@@ -1,10 +1,20 @@
-"""What a bot's processes may use and see."""
+"""How far a bot's processes are contained, and what they may use and see."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
+
+
+class Level(StrEnum):
+    """How far a bot is contained, the best first; stored with every match."""
+
+    STRICT = "strict"
+    NAMESPACED = "namespaced"
+    LANDLOCK = "landlock"
+    NONE = "none"
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -12,7 +22,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     Attributes:
         cpu_s: CPU seconds of each process; derived from the clocks so that honest search never meets it.
-        processes: at `namespaced` only, where they count for each bot alone.
+        memory_mib: of all its processes together.
+        processes: threads count as processes do.
     """
 
     cpu_s: int
@@ -27,7 +38,7 @@ class Room(msgspec.Struct, frozen=True):
 
     Attributes:
         bot: its unpacked bundle, read-only.
-        runtime: the interpreter's folder made by `arena.sandbox.runtime`, read-only.
+        runtime: the interpreter's folder made by `arena.sandbox.environment`, read-only.
         out: the folder of its build, or None.
         out_writable: True while it builds.
     """

@@ -75,7 +75,9 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "sched_setscheduler": (144, 119),
     "sched_setparam": (142, 118),
     "sched_setattr": (314, 274),
+    # a bot stays in one process group, by which all of it is stopped while it is not asked
     "setsid": (112, 157),
+    "setpgid": (109, 154),
     # messages through files that bots share
     "readahead": (187, 213),
     "mincore": (27, 232),
@@ -91,9 +93,11 @@ _ABSENT = {
     "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are behind a pointer, which a filter cannot follow
     "memfd_secret": (447, 447),
-    "shmget": (29, 194),  # counts for no limit, and outlives its process
+    "shmget": (29, 194),  # outlives its process
 }
 """System calls that fail as if the kernel had none, so that programs do without."""
+_UNCOUNTED = {"memfd_create": (319, 279)}
+"""Memory that only a control group counts: denied like `_ABSENT` where there is none."""
 
 
 class _Check(msgspec.Struct, frozen=True):
@@ -111,9 +115,11 @@ class _Check(msgspec.Struct, frozen=True):
     others: bool = False
 
 
+_SOCKET = (41, 198)
+_OWN_NETWORK = _Check(_SOCKET, 0, (1, 2, 10), EAFNOSUPPORT, others=True)  # unix, inet, inet6
+_NO_SOCKETS = _Check(_SOCKET, 0, (), EAFNOSUPPORT, others=True)
 _CHECKED = (
     _Check((56, 220), 0, (_NEW_NAMESPACES,), bits=True),  # clone
-    _Check((41, 198), 0, (1, 2, 10), EAFNOSUPPORT, others=True),  # socket: unix, inet, inet6
     _Check((221, 223), 3, (3, 4)),  # fadvise64: POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED
     _Check((28, 233), 2, (20, 21)),  # madvise: MADV_COLD, MADV_PAGEOUT
     _Check((327, 286), 5, (_NOWAIT,), bits=True),  # preadv2
@@ -147,8 +153,13 @@ def is_known(machine: str) -> bool:
     return machine in _ARCHITECTURES
 
 
-def program(machine: str) -> bytes:
-    """Return the filter for a known kind of machine, as the kernel takes it."""
+def program(machine: str, *, counted: bool = True, sockets: bool = True) -> bytes:
+    """Return the filter for a known kind of machine, as the kernel takes it.
+
+    Args:
+        counted: a control group counts all memory.
+        sockets: the network and the sockets that a bot can reach are its own.
+    """
     column = list(_ARCHITECTURES).index(machine)
     parts = [
         _instruction(_LOAD, _ARCHITECTURE_AT),
@@ -158,18 +169,18 @@ def program(machine: str) -> bytes:
     ]
     if machine == "x86_64":
         parts += [_instruction(_AT_LEAST, _X32, no=1), _deny(ENOSYS)]
-    for calls, error in ((_DENIED, EPERM), (_ABSENT, ENOSYS)):
+    for calls, error in ((_DENIED, EPERM), (_ABSENT, ENOSYS), ({} if counted else _UNCOUNTED, ENOSYS)):
         for numbers in calls.values():
             if (number := numbers[column]) is not None:
                 parts += [_instruction(_EQUAL, number, no=1), _deny(error)]
-    for check in _CHECKED:
+    for check in (*_CHECKED, _OWN_NETWORK if sockets else _NO_SOCKETS):
         parts += _check(check, column)
     return b"".join([*parts, _instruction(_RETURN, _ALLOW)])
 
 
-def open_program() -> int:
+def open_program(*, counted: bool, sockets: bool = True) -> int:
     """Return a descriptor of a file in memory that holds the filter for this machine, at its start."""
     fd = os.memfd_create("seccomp", 0)
-    os.write(fd, program(platform.machine()))
+    os.write(fd, program(platform.machine(), counted=counted, sockets=sockets))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
