@@ -144,9 +144,13 @@ class Deal:
         """Tell whether faults have decided it."""
         return is_decided(self.faulted, self.seats, self._outcome_type)
 
+    def bot_seats(self) -> list[Seat]:
+        """Return the seats whose bots are dealt in."""
+        return [seat for seat in range(self.seats) if seat not in self.faulted]
+
     async def seat_bots(self) -> None:
         """Start the processes and send each its `deal`."""
-        wanted = [seat for seat in range(self.seats) if seat not in self.faulted]
+        wanted = self.bot_seats()
         errors = await self.leg.start(wanted)
         key = self.spec.decks[self.deck]
         for seat in wanted:

@@ -33,7 +33,7 @@ def submit(
     import trio
 
     from arena.check import first_fault
-    from arena.cli.site import admit, check_place, open_site, open_site_lanes
+    from arena.cli.site import admit, check_place, open_site, own_lane
     from arena.sandbox import require_level
 
     if len(author) > AUTHOR_CHARACTERS or not author.isprintable():
@@ -42,12 +42,8 @@ def submit(
     site = open_site(db, require_level(isolation, trusted=trusted))
     with open_writer(db) as opened:
         player = trio.run(admit, opened, folder, site, time.time())
-
-        async def checked() -> tuple[str, Fault] | None:
-            async with open_site_lanes(site, 1) as lanes:
-                return await first_fault(player.ref, player.manifest.games, lanes)
-
-        found = trio.run(checked)
+        with own_lane(site) as hosts:
+            found = trio.run(first_fault, player.ref, player.manifest.games, hosts)
         if found is not None:
             game, fault = found
             say(f"error: {player.manifest.name} was not accepted: {game}, step {fault.step}: {explain_fault(fault)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -13,13 +14,14 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, EXIT_BOT, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.bots import explain_fault
 from arena.cli.entrants import find_players
+from arena.cli.human import HUMAN, check_human, human_spec, play_human
 from arena.cli.output import emit_json, emit_table, say
 from arena.cli.site import Player, Site, check_places, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
 from arena.errors import FaultKind
 from arena.games import GAMES
 from arena.plan import Plan, new_tournament, scheduled
-from arena.records import MatchRecord, MatchSpec, Round
+from arena.records import BotRef, MatchRecord, MatchSpec, Round
 from arena.rules import complete_options
 from arena.sandbox import require_level
 from arena.schedule.seatings import Mode
@@ -31,23 +33,33 @@ from arena.store.tournaments import Entrant
 @app.command(epilog="Example: arena play durak ./mybot/ greedy --decks 5")
 def play(
     game: Annotated[str, typer.Argument(help="A game, or a preset such as smokestack-junior.")],
-    bots: Annotated[list[str], typer.Argument(help="A bot for each seat: a folder if it has a /, else a name.")],
+    bots: Annotated[list[str], typer.Argument(help="By seat: a folder if it has a /, else a name; or human.")],
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the decks repeatable.", min=0)] = None,
     decks: Annotated[int, typer.Option("--decks", help="Decks, each played in every seating.", min=1)] = 1,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A rule option, as option=value.")] = None,
-    seatings: Annotated[Mode, typer.Option("--seatings", help="Who sits where in the legs.")] = "mirror",
+    seatings: Annotated[
+        Mode | None, typer.Option("--seatings", help="Who sits where in the legs; mirror, or as named with human.")
+    ] = None,
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Play one match between bots and show who won; it is kept for `replay` and `trace`, but never rated."""
+    """Play one match and show who won; it is kept for `replay` and `trace`, but never rated.
+
+    With `human` for one of the bots you play yourself, in the terminal; that is not kept.
+    """
+    if HUMAN in bots:
+        check_human(bots, as_json=as_json)
     name, given = parse_game(game)
     given = {**given, **parse_settings(name, settings or [])}
     complete_options(GAMES[name], len(bots), given)
-    plan = Plan("round-robin", {name: given}, 1, len(bots), decks, seatings)
+    plan = Plan("round-robin", {name: given}, 1, len(bots), decks, seatings or "mirror")
     check_places(bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
+    if HUMAN in bots:
+        _play_human(site, db, name, plan, bots, seed, seatings)
+        return
     with open_writer(db) as opened:
         players, record = trio.run(_play, opened, site, name, plan, bots, seed)
     names = _told_apart([player.ref.name for player in players])
@@ -60,6 +72,19 @@ def play(
         _show_faults(record, names)
     if any(fault.kind is FaultKind.STARTUP for fault in record.faults):
         raise typer.Exit(EXIT_BOT)
+
+
+def _play_human(
+    site: Site, db: Path, game: str, plan: Plan, bots: list[str], seed: int | None, seatings: Mode | None
+) -> None:
+    """Play with a person; the database is free for others meanwhile."""
+    others = [bot for bot in bots if bot != HUMAN]
+    with open_writer(db) as opened:
+        players = trio.run(find_players, opened, others, [game], site, time.time())
+    refs: list[BotRef | None] = [player.ref for player in players]
+    refs.insert(bots.index(HUMAN), None)
+    spec = human_spec(game, plan, refs, seed, seatings, site.level.value)
+    play_human(site, spec, _told_apart([ref.name for ref in spec.bots]))
 
 
 def _told_apart(names: list[str]) -> list[str]:

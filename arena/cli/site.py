@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,13 +14,15 @@ from sqlite_utils import Database
 
 from arena.build import bot_ref, build, prepare
 from arena.bundle import read_bundle
+from arena.check import OpenHost
 from arena.config import BotManifest, manifest_of, parse_manifest
 from arena.errors import ConfigError
 from arena.executor import LocalLanes, open_lanes
-from arena.lane import LaneConfig
+from arena.lane import LaneConfig, host_for, machine_facts
 from arena.records import BotRef
 from arena.sandbox import Level
 from arena.sandbox.environment import make_runtime
+from arena.sandbox.orphans import adopt_orphans
 from arena.store import bots
 from arena.store.database import writing
 
@@ -62,6 +65,19 @@ async def open_site_lanes(site: Site, jobs: int) -> AsyncIterator[LocalLanes]:
     """Open lanes for the bots of a site."""
     async with open_lanes(jobs, LaneConfig(site.level.value, str(site.runtime))) as lanes:
         yield lanes
+
+
+@contextmanager
+def own_lane(site: Site) -> Iterator[OpenHost]:
+    """Make this process a lane for a while: it plays the bots of a site itself, pinned with them to one core."""
+    adopt_orphans()
+    before = os.sched_getaffinity(0)
+    config = LaneConfig(site.level.value, str(site.runtime), max(before))
+    os.sched_setaffinity(0, {config.core})
+    try:
+        yield partial(host_for, config, machine=machine_facts())
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def check_jobs(jobs: int | None, *, oversubscribe: bool) -> int:
