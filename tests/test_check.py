@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from arena.bot import Process
 from arena.check import Examination, Finding, examine, first_fault
 from arena.check.deals import check_spec, play_deals, random_specs
 from arena.check.dialogue import cases
@@ -329,19 +328,8 @@ def test_memory_is_judged_against_the_limit() -> None:
 class Real:
     """A process that is known by its descriptor only."""
 
-    stdin = stdout = stderr = -1
-
     def __init__(self, pidfd: int) -> None:
         self.pidfd = pidfd
-
-    def exit_code(self) -> int | None:
-        return None
-
-    def cpu_us(self) -> int:
-        return -1
-
-    def kill(self) -> None:
-        """It is ended by its pipe."""
 
 
 def test_the_memory_of_a_tree_is_read_while_it_lives() -> None:
@@ -350,7 +338,7 @@ def test_the_memory_of_a_tree_is_read_while_it_lives() -> None:
     started = subprocess.Popen([sys.executable, "-c", tree], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert started.stdin is not None
     assert started.stdout is not None
-    process: Process = Real(os.pidfd_open(started.pid))
+    process = Real(os.pidfd_open(started.pid))
     try:
         started.stdout.read(1)
         assert 40 << 10 < peak_kib(process) < 200 << 10

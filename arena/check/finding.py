@@ -57,6 +57,7 @@ _FIXES: Mapping[tuple[FaultKind, str], str] = {
     (FaultKind.FLOOD, "stderr"): "Print less to stderr.",
     (FaultKind.FLOOD, "stdout"): "Answer each ask once.",
     (FaultKind.MEMORY, "limit"): "Use less memory than `limits.memory_mib` of `hello`.",
+    (FaultKind.MEMORY, "processes"): "Start fewer processes.",
 }
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-
-from arena.bot import Process
+from typing import Protocol
 
 _LAUNCHER = "bwrap"
 
 
-def peak_kib(process: Process) -> int:
+class Known(Protocol):
+    """A process as its descriptor tells it."""
+
+    pidfd: int
+
+
+def peak_kib(process: Known) -> int:
     """Return the sum of the largest resident sizes that a bot's living processes ever had, in KiB; 0 where unknown.
 
     It is read while they live: the kernel forgets it with the process.
