@@ -132,7 +132,7 @@ class Bot:
             return True
         self.stderr.add(data)
         if self.stderr.total > STDERR_LIMIT_BYTES:
-            text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
+            text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr"
             self._flood = BotError(FaultKind.FLOOD, "stderr", text)
             self.process.kill()
             return False
