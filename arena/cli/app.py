@@ -59,6 +59,7 @@ MODULES = {
     "submit": "bots",
     "trace": "views",
     "verify": "verify",
+    "why": "why",
 }
 """Where each command is, so that one which only reads does not wait for what runs tournaments to be imported."""
 

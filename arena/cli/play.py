@@ -14,9 +14,10 @@ from arena.cli.app import DEFAULT_DB, EXIT_BOT, Db, IsolationLevel, Json, Truste
 from arena.cli.bots import explain_fault
 from arena.cli.entrants import find_players
 from arena.cli.output import emit_json, emit_table, say
+from arena.cli.position import ask_position
 from arena.cli.site import Player, Site, check_places, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
-from arena.errors import FaultKind
+from arena.errors import ConfigError, FaultKind
 from arena.games import GAMES
 from arena.plan import Plan, new_tournament, scheduled
 from arena.records import MatchRecord, MatchSpec, Round
@@ -28,20 +29,37 @@ from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
 
 
-@app.command(epilog="Example: arena play durak ./mybot/ greedy --decks 5")
+@app.command(
+    epilog="Examples: arena play durak ./mybot/ greedy --decks 5    arena play --from 17-3-0 --bot mybot=./mybot/"
+)
 def play(
-    game: Annotated[str, typer.Argument(help="A game, or a preset such as smokestack-junior.")],
-    bots: Annotated[list[str], typer.Argument(help="A bot for each seat: a folder if it has a /, else a name.")],
+    game: Annotated[str, typer.Argument(help="A game, or a preset such as smokestack-junior.")] = "",
+    bots: Annotated[
+        list[str] | None, typer.Argument(help="A bot for each seat: a folder if it has a /, else a name.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the decks repeatable.", min=0)] = None,
     decks: Annotated[int, typer.Option("--decks", help="Decks, each played in every seating.", min=1)] = 1,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A rule option, as option=value.")] = None,
     seatings: Annotated[Mode, typer.Option("--seatings", help="Who sits where in the legs.")] = "mirror",
+    start: Annotated[str, typer.Option("--from", help="Instead of a match, one position of this stored deal.")] = "",
+    step: Annotated[int | None, typer.Option("--step", help="Which: after so many steps.", min=0)] = None,
+    bot: Annotated[str, typer.Option("--bot", help="NAME=DIR: whose seat is taken, and by which bot.")] = "",
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Play one match between bots and show who won; it is kept for `replay` and `trace`, but never rated."""
+    """Play one match between bots and show who won; it is kept for `replay` and `trace`, but never rated.
+
+    With `--from` only one position of a stored deal is asked of a bot, and nothing is stored.
+    """
+    if start or step is not None or bot:
+        if game or not start or not bot:
+            raise ConfigError("a position is asked as: arena play --from DEAL --step N --bot NAME=DIR, without a game")
+        ask_position(db, start, step, bot, require_level(isolation, trusted=trusted), as_json=as_json)
+        return
+    if not game or not bots:
+        raise ConfigError("name a game and a bot for each seat, e.g. arena play durak ./mybot/ ./other/")
     name, given = parse_game(game)
     given = {**given, **parse_settings(name, settings or [])}
     complete_options(GAMES[name], len(bots), given)
