@@ -58,7 +58,7 @@ def _avalanche(verb: str, words: Sequence[str], seen: Any) -> str:
         return "an avalanche lies on the table, so a play is due" if seen["table"] else "the stock is empty"
     rank, count = words[0].split("x")
     held = seen["hand"].count(rank)
-    return f"{count} cards of rank {card_words(rank)} are to be played, {held} are in your hand"
+    return f"it takes {count} of rank {card_words(rank)}, you hold {held}"
 
 
 def _durak(verb: str, words: Sequence[str], seen: Any) -> str:

@@ -49,6 +49,7 @@ MODULES = {
     "bots": "bots",
     "faults": "faults",
     "leaderboard": "views",
+    "logs": "logs",
     "new": "new",
     "play": "play",
     "replay": "replay",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.cli import bench, bots, faults, new, play, replay, run, verify, views, why
+from arena.cli import bench, bots, faults, logs, new, play, replay, run, verify, views, why
 from arena.cli.app import app
 
-__all__ = ["app", "bench", "bots", "faults", "new", "play", "replay", "run", "verify", "views", "why"]
+__all__ = ["app", "bench", "bots", "faults", "logs", "new", "play", "replay", "run", "verify", "views", "why"]

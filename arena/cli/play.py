@@ -101,7 +101,10 @@ def _show_faults(record: MatchRecord, names: list[str]) -> None:
         name = names[seatings[fault.deck, fault.leg][fault.seat]]
         quiet = msgspec.structs.replace(fault, stderr=b"") if fault.stderr in told else fault
         told.add(fault.stderr)
-        say(f"fault {record.id}-{fault.deck}-{fault.leg}, step {fault.step}, {name}: {explain_fault(quiet)}")
+        where = f"{record.id}-{fault.deck}-{fault.leg}, seat {fault.seat}, step {fault.step}"
+        say(f"fault {where}, {name}: {explain_fault(quiet)}")
+    if record.faults:
+        say("arena why last tells more of the last one")
 
 
 async def _play(
