@@ -71,15 +71,19 @@ def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
     out.print(table)
 
 
-def emit_pairs(pairs: Sequence[Pair], style: str = "") -> None:
-    """Print texts, each beside its label, wrapped to the width; cards in the colours of their suits."""
+def emit_pairs(pairs: Sequence[Pair], style: str = "", *, wrap: bool = True) -> None:
+    """Print texts, each beside its label, wrapped to the width; cards in the colours of their suits.
+
+    Args:
+        wrap: False for what is to be copied whole.
+    """
     out = console()
     width = 4 + max((len(label) for label, _ in pairs), default=0)
     for label, text in pairs:
         shown = Text(harmless(text), style=style)
         for found in _CARD.finditer(shown.plain):
             shown.stylize(_SUIT_STYLES[found[1]], *found.span())
-        for number, line in enumerate(shown.wrap(out, max(20, out.width - width))):
+        for number, line in enumerate(shown.wrap(out, max(20, out.width - width)) if wrap else [shown]):
             line.rstrip()
             out.print(Text(f"  {'' if number else label}".ljust(width)).append(line), soft_wrap=True)
 

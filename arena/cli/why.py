@@ -90,7 +90,7 @@ def _show(deal: str, match: StoredMatch, told: Why, others: Sequence[Fault], com
     if told.fault is not None and told.fault.stderr.strip():
         emit_quote("the end of its stderr", told.fault.stderr)
     out.print()
-    emit_pairs(commands, "cyan")
+    emit_pairs(commands, "cyan", wrap=False)
 
 
 def _headline(deal: str, match: StoredMatch, told: Why) -> Text:
