@@ -150,7 +150,7 @@ class Bot:
             return True
         self.stderr.add(data)
         if self.stderr.total > STDERR_LIMIT_BYTES:
-            text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr; print less"
+            text = f"your bot wrote more than {STDERR_LIMIT_BYTES >> 20} MiB to stderr"
             self._kill_for(BotError(FaultKind.FLOOD, "stderr", text))
             return False
         return bool(data)

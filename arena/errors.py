@@ -35,6 +35,30 @@ FAULT_DETAILS: dict[FaultKind, tuple[str, ...]] = {
 }
 """The closed set of details of each fault kind."""
 
+FAULT_ADVICE: dict[tuple[FaultKind, str], str] = {
+    (FaultKind.STARTUP, "missing"): "check `command`; build first if it is a compiled bot",
+    (FaultKind.STARTUP, "exec"): "make it executable, check its `#!` line",
+    (FaultKind.STARTUP, "exit"): "read the end of its stderr",
+    (FaultKind.STARTUP, "silent"): "send hello before loading what takes long; flush",
+    (FaultKind.TIMEOUT, "late"): "think less, leave a few milliseconds",
+    (FaultKind.TIMEOUT, "silent"): "flush; look for an endless loop or a blocked read",
+    (FaultKind.TIMEOUT, "partial"): "write the whole frame, with its right length",
+    (FaultKind.CRASH, "exit"): "read the end of its stderr; exit only at `bye` or the end of stdin",
+    (FaultKind.CRASH, "signal"): "look for a segmentation fault, an abort, a limit of the sandbox",
+    (FaultKind.CRASH, "closed"): "never close stdout",
+    (FaultKind.ILLEGAL, "action"): "send one of `legal` unchanged",
+    (FaultKind.GARBAGE, "text"): "print to stderr; the SDK sees to it",
+    (FaultKind.GARBAGE, "oversize"): "write the length as 4 bytes, big-endian, of the body alone",
+    (FaultKind.GARBAGE, "malformed"): "compare with the examples of protocol.md byte by byte",
+    (FaultKind.GARBAGE, "type"): "send only `hello` and `act`, each when its turn has come",
+    (FaultKind.GARBAGE, "id"): "echo the id of the ask; answer once",
+    (FaultKind.FLOOD, "stderr"): "print less",
+    (FaultKind.FLOOD, "stdout"): "answer each ask once",
+    (FaultKind.MEMORY, "limit"): "use less memory, all of its processes together",
+    (FaultKind.MEMORY, "processes"): "start fewer processes",
+}
+"""What to do about each fault, for its author; protocol.md says the same."""
+
 
 class ArenaError(Exception):
     """Root of everything this project raises on purpose."""

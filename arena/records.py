@@ -76,9 +76,11 @@ class Fault(msgspec.Struct, frozen=True):
         deck: with `leg`, the deal within the match.
         seat: who failed.
         step: the number of actions applied before it.
-        text: what, the evidence and what to do about it, in words for the author.
+        text: what happened, in words for the author; what to do about it is `arena.errors.FAULT_ADVICE`.
         evidence: raw bytes that prove it, at most 4 KiB.
         stderr: the tail of what the process wrote to stderr.
+        elapsed_us: from the start of writing what was not answered well to its fault; -1 if nothing was asked.
+        limit_us: the time there was for it; -1 if nothing was asked.
     """
 
     kind: FaultKind
@@ -90,6 +92,24 @@ class Fault(msgspec.Struct, frozen=True):
     text: str
     evidence: bytes = b""
     stderr: bytes = b""
+    elapsed_us: int = -1
+    limit_us: int = -1
+
+
+class Log(msgspec.Struct, frozen=True):
+    """What a process of a bot wrote to stderr, its head and its tail where it is long.
+
+    Attributes:
+        place: whose, an index into the match's bots.
+        first_deck: with `leg`, the deal that the process was started for.
+        last_deck: the last deal that it played in.
+    """
+
+    leg: int
+    place: int
+    first_deck: int
+    last_deck: int
+    text: bytes
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
@@ -165,6 +185,7 @@ class MatchRecord(msgspec.Struct, frozen=True):
         id: the spec's id.
         deals: in the order of play: leg after leg, within a leg deck after deck.
         faults: in the order in which they happened.
+        logs: of each process that wrote to stderr, in the order in which they ended.
         isolation: the level its bots ran at.
         engine: version of this project.
         protocol: version of the wire protocol.
@@ -182,6 +203,7 @@ class MatchRecord(msgspec.Struct, frozen=True):
     core: int
     started_at: float
     duration_us: int
+    logs: tuple[Log, ...] = ()
 
 
 class TableScore(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from arena.bot import SPIN_S, Bot, OpenProcess, settle
 from arena.errors import BotError, FaultKind, OverloadError
 from arena.games import GAMES
 from arena.lag import Lag
-from arena.records import BotRef, DealRecord, Fault, Machine, MatchRecord, MatchSpec, Step
+from arena.records import BotRef, DealRecord, Fault, Log, Machine, MatchRecord, MatchSpec, Step
 from arena.rules import Action, Event, Game, Seat, State, bot_seed, deal
 from arena.verdict import FORFEIT_FAULTS, is_decided, verdict
 from arena.wire import NOTE_BYTES, PROTOCOL, Act, encode_event, encode_observation
@@ -43,20 +43,28 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Leg:
-    """The processes of one leg, started when a deal needs them; all of them are gone when `open_leg` ends."""
+    """The processes of one leg, started when a deal needs them; all of them are gone when `open_leg` ends.
+
+    Attributes:
+        logs: what each process that has ended wrote to stderr.
+    """
 
     def __init__(self, nursery: trio.Nursery, spec: MatchSpec, host: Host, leg: int) -> None:
         self.number = leg
         self.seating = spec.legs[leg]
         self.lag = Lag(self.look)
         self.bots: dict[Seat, Bot] = {}
+        self.logs: list[Log] = []
+        self._deck = 0
+        self._first_decks: dict[Seat, int] = {}
         self._stacks: dict[Seat, AsyncExitStack] = {}
         self._nursery = nursery
         self._spec = spec
         self._host = host
 
-    async def start(self, seats: Sequence[Seat]) -> dict[Seat, BotError]:
-        """Start the process of each seat that has none, all at once; return why any failed."""
+    async def start(self, seats: Sequence[Seat], deck: int) -> dict[Seat, BotError]:
+        """Start the process of each seat that has none, for a deal, all at once; return why any failed."""
+        self._deck = deck
         missing = [seat for seat in seats if seat not in self.bots]
         for seat in missing:
             await self._open(seat, self._spec.bots[self.seating[seat]])
@@ -71,6 +79,7 @@ class Leg:
         bot = Bot(process)
         stack.callback(bot.close)
         self.bots[seat] = bot
+        self._first_decks[seat] = self._deck
         self._nursery.start_soon(bot.drain_stderr)
         clock = self._spec.clock
         bot.begin(bot.talk.hello(clock, self._host.memory_mib), clock.startup_ms / 1000)
@@ -81,7 +90,11 @@ class Leg:
 
     async def stop(self, seat: Seat) -> None:
         """Kill a seat's process and everything it started."""
-        self.bots.pop(seat, None)
+        if (bot := self.bots.pop(seat, None)) is not None:
+            bot.read_stderr()
+            if text := bot.stderr.text():
+                place, first = self.seating[seat], self._first_decks[seat]
+                self.logs.append(Log(self.number, place, first, self._deck, text))
         with trio.CancelScope(shield=True):
             await self._stacks.pop(seat).aclose()
 
@@ -151,12 +164,12 @@ class Deal:
     async def seat_bots(self) -> None:
         """Start the processes and send each its `deal`."""
         wanted = self.bot_seats()
-        errors = await self.leg.start(wanted)
+        errors = await self.leg.start(wanted, self.deck)
         key = self.spec.decks[self.deck]
         for seat in wanted:
             bot = self.leg.bots[seat]
             if seat in errors:
-                await self.fault(seat, bot, errors[seat])
+                await self.fault(seat, bot, errors[seat], self.spec.clock.startup_ms)
                 continue
             self.live[seat] = bot
             self._first_ids[seat] = bot.talk.asked + 1
@@ -177,7 +190,7 @@ class Deal:
         """Ask all seats that are to act, at the same time; return what the clean ones answered."""
         clock = self.spec.clock
         errors: dict[Seat, BotError] = {}
-        asked: dict[Seat, tuple[Action, ...]] = {}
+        asked: dict[Seat, tuple[tuple[Action, ...], int]] = {}
         for seat in state.actors:
             if (bot := self.live.get(seat)) is None:
                 continue
@@ -191,14 +204,16 @@ class Deal:
                 errors[seat] = error
                 continue
             bot.begin(ask, limit_ms / 1000)
-            asked[seat] = legal
+            asked[seat] = legal, limit_ms
         resting = (bot for seat, bot in self.live.items() if seat not in asked)
         await settle([self.live[seat] for seat in asked], spin_s, resting)
         return await self._take(asked, errors)
 
-    async def _take(self, asked: Mapping[Seat, tuple[Action, ...]], errors: dict[Seat, BotError]) -> dict[Seat, Step]:
+    async def _take(
+        self, asked: Mapping[Seat, tuple[tuple[Action, ...], int]], errors: dict[Seat, BotError]
+    ) -> dict[Seat, Step]:
         steps = {}
-        for seat, legal in asked.items():
+        for seat, (legal, _) in asked.items():
             bot = self.live[seat]
             self._bank_us[seat] += self.spec.clock.increment_ms * 1000 - bot.elapsed_us
             if bot.error is not None:
@@ -209,11 +224,15 @@ class Deal:
                 else:
                     errors[seat] = _illegal(bot.answer.action, legal)
         for seat in sorted(errors):
-            await self.fault(seat, self.live[seat], errors[seat])
+            limit_ms = asked[seat][1] if seat in asked else None
+            await self.fault(seat, self.live[seat], errors[seat], limit_ms)
         return steps
 
-    async def fault(self, seat: Seat, bot: Bot, error: BotError) -> None:
+    async def fault(self, seat: Seat, bot: Bot, error: BotError, limit_ms: int | None) -> None:
         """Record a fault, and end the process that it is the fault of.
+
+        Args:
+            limit_ms: of what was asked, or None if nothing was.
 
         Raises:
             OverloadError: a bot was late while others kept the core from it.
@@ -239,6 +258,8 @@ class Deal:
                 str(error),
                 error.evidence,
                 bot.stderr.text(),
+                -1 if limit_ms is None else bot.elapsed_us,
+                -1 if limit_ms is None else limit_ms * 1000,
             )
         )
 
@@ -281,7 +302,7 @@ def _cut(note: str) -> str:
 
 def _illegal(action: Action, legal: Sequence[Action]) -> BotError:
     shown = ", ".join(legal[:20]) + (", ..." if len(legal) > 20 else "")
-    text = f"your bot answered {action[:80]!r}, which is not legal here; legal: {shown}. Send one of `legal` unchanged"
+    text = f"your bot answered {action[:80]!r}, which is not legal here; legal: {shown}"
     return BotError(FaultKind.ILLEGAL, "action", text, action.encode())
 
 
@@ -319,6 +340,7 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
     started_at, began = host.now(), trio.current_time()
     deals: list[DealRecord] = []
     faults: list[Fault] = []
+    logs: list[Log] = []
     strikes = [0] * len(spec.bots)
     for number, seating in enumerate(spec.legs):
         async with open_leg(spec, host, number) as leg:
@@ -329,6 +351,7 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
                 faults += current.faults
                 for fault in current.faults:
                     strikes[seating[fault.seat]] += 1
+        logs += leg.logs
     return MatchRecord(
         spec.id,
         tuple(deals),
@@ -340,4 +363,5 @@ async def play_match(spec: MatchSpec, host: Host) -> MatchRecord:
         host.core,
         started_at,
         round((trio.current_time() - began) * 1e6),
+        tuple(logs),
     )

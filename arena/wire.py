@@ -168,8 +168,7 @@ def _too_long(length: int, buffer: bytes) -> BotError:
         text = start.decode("ascii", "replace").splitlines()[0]
         return _garbage(
             "text",
-            f"your bot wrote the text {text!r} to stdout; stdout is the protocol, print to stderr instead "
-            "(the SDK does this for you)",
+            f"your bot wrote the text {text!r} to stdout, which is for the protocol alone",
             buffer,
         )
     return _garbage("oversize", f"a frame of {length} bytes is longer than {FROM_BOT_BYTES}", buffer)
@@ -288,10 +287,10 @@ class Conversation:
         while (body := self._frames.take()) is not None:
             message = decode(body)
             if not isinstance(message, Act) or not 0 < message.id < self.asked:
-                raise _garbage("id", "your bot sent a message before it was asked; answer each ask once", body)
+                raise _garbage("id", "your bot sent a message before it was asked", body)
             self._count_stale()
         if self._frames:
-            raise _garbage("id", "your bot sent part of a message before it was asked; answer each ask once", data)
+            raise _garbage("id", "your bot sent part of a message before it was asked", data)
 
     def receive(self, data: bytes) -> Hello | Act | None:
         """Take bytes that were read and return the message due, or None while it is incomplete.

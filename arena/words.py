@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from arena.cards import JOKER
 from arena.rules import Data, Event
 
-_SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+"""How people write a suit."""
+_REASONS = {
+    ("", "fault"): "a fault decided the deal",
+    ("", "forfeit"): "nobody was asked, since too few bots had not forfeited the match",
+    ("avalanche", "played out"): "the stock and the hands were used up",
+    ("durak", "durak"): "one bot was left with cards and is the durak",
+    ("durak", "draw"): "the last cards left together",
+    ("durak", "attacker wins"): "the last cards left together, so the defender is the durak",
+    ("durak", "stalled"): "too many bouts in a row ended in a take",
+    ("smokestack", "stock"): "the stock was used up",
+    ("smokestack", "stalled"): "the centre was refreshed ten times without a swap",
+    ("smokestack", "turn limit"): "every seat has had a hundred turns",
+}
 _RESULTS = {"start": "starts an avalanche with", "grow": "lays", "stop": "stops it with", "drop": "drops it with"}
 _CARD = re.compile(r"([2-9TJQKA])([cdhs])")
 
@@ -18,12 +32,65 @@ def card_words(card: str) -> str:
     if card == JOKER:
         return "★"
     rank, suit = card[0].replace("T", "10"), card[1:]
-    return rank + _SUITS.get(suit, suit)
+    return rank + SUITS.get(suit, suit)
 
 
 def action_words(action: str) -> str:
     """Return an action with its cards as people write them: `beat:7s:9s` is `beat 7♠ 9♠`."""
     return " ".join(_CARD.sub(lambda found: card_words(found[0]), part) for part in action.split(":"))
+
+
+def cards_by_suit(cards: Iterable[str]) -> str:
+    """Return cards in a row, a wider gap between suits; ranks without suits only in a row."""
+    groups: dict[str, list[str]] = {}
+    for card in cards:
+        groups.setdefault(card[1:], []).append(card_words(card))
+    return "  ".join(map(" ".join, groups.values())) or "none"
+
+
+def seat_lines(game: str, seen: Data, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what matters to a seat in a position: what it holds, what lies before it, whose move it is.
+
+    Args:
+        seen: the seat's own observation.
+        names: what to call each seat.
+    """
+    tell = {"avalanche": _seat_avalanche, "durak": _seat_durak, "smokestack": _seat_smokestack}[game]
+    return tell(seen, names)
+
+
+def reason_words(game: str, reason: str) -> str:
+    """Return why a deal ended as a clause."""
+    return _REASONS.get((game, reason)) or _REASONS.get(("", reason), reason)
+
+
+def _seat_avalanche(seen: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    plays = [f"{_cards([play['rank']] * play['count'])} ({names[play['seat']]})" for play in seen["table"]]
+    yield "your hand", cards_by_suit(seen["hand"])
+    yield "on table", "   ".join(plays) or "nothing"
+    yield "stock", f"{seen['stock']} cards"
+    yield "piles", ", ".join(f"{name} {pile}" for name, pile in zip(names, seen["piles"], strict=True))
+
+
+def _seat_durak(seen: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield "your hand", cards_by_suit(seen["hands"][seen["seat"]])
+    if seen["phase"] == "collect":
+        yield "drawn", card_words(seen["drawn"])
+        yield "beside the deck", cards_by_suit(seen["open"])
+    else:
+        pairs = (f"{card_words(attack)} ({card_words(own) if own else 'open'})" for attack, own in seen["table"])
+        yield "on table", "   ".join(pairs) or "nothing"
+        yield "trump", SUITS[seen["trump"]]
+        yield "bout", f"{seen['bout']}, led by {names[seen['leader']]} against {names[seen['defender']]}"
+    yield "cards", ", ".join(f"{name} {len(hand)}" for name, hand in zip(names, seen["hands"], strict=True))
+
+
+def _seat_smokestack(seen: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield "your stacks", " | ".join(map(_cards, seen["stacks"][seen["seat"]])) or "none"
+    yield "centre", _cards(seen["centre"])
+    yield "stock", f"{seen['stock']} cards"
+    yield "banked", ", ".join(f"{name} {len(banked)}" for name, banked in zip(names, seen["banked"], strict=True))
+    yield "asked", f"in the window before the turn of {names[seen['turn']]}" if seen["window"] else "in its turn"
 
 
 def event_words(game: str, event: Event, names: Sequence[str]) -> str:
@@ -69,7 +136,7 @@ def _avalanche(kind: str, data: Data, who: str, names: Sequence[str]) -> str:
 def _durak(kind: str, data: Data, who: str, names: Sequence[str]) -> str:
     match kind, data:
         case "trump", {"suit": suit}:
-            return f"{_SUITS[str(suit)]} is trump"
+            return f"{SUITS[str(suit)]} is trump"
         case "collect_end", {"cards": cards}:
             return f"{who} gets the last card and all that is open: {_cards(cards)}"
         case "redeal", {"number": number}:

@@ -104,6 +104,7 @@ class FakeBot:
 
     def begin(self, ask: bytes, limit_s: float) -> None:
         self.answer = self.error = None
+        self.elapsed_us = 0
         if not self.talk.asked and self.talk.state.value == "greeting":
             self._greet()
             return

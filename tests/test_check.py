@@ -111,7 +111,7 @@ async def test_a_bot_that_does_not_start_skips_the_rest(autojump_clock: object) 
     found = await examined(never_greets)
     assert list(found) == CHECKS
     assert found["handshake"].fault == "startup/silent"
-    assert found["handshake"].fix.startswith("Send `hello` before")
+    assert found["handshake"].fix.startswith("Send hello before")
     assert verdicts(found) == {"handshake": "FAIL"} | dict.fromkeys(
         {*CHECKS} - {"handshake", "stdout", "memory"}, "skip"
     )
@@ -153,7 +153,7 @@ async def test_a_bot_that_trips_at_an_edge(
     assert (told.verdict, told.fault, told.stderr) == ("FAIL", "crash/exit", b"KeyError: oops")
     assert what in told.evidence
     assert " of 16 asks failed; at 2 seats, " in told.evidence
-    assert told.fix.startswith("Read its stderr")
+    assert told.fix.startswith("Read the end of its stderr")
 
 
 async def test_a_bot_that_needs_the_events_is_only_warned(autojump_clock: object) -> None:

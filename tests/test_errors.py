@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from arena.errors import (
+    FAULT_ADVICE,
     FAULT_DETAILS,
     ArenaError,
     BotError,
@@ -17,6 +18,11 @@ from arena.errors import (
 def test_each_kind_of_fault_has_details() -> None:
     assert FAULT_DETAILS.keys() == set(FaultKind)
     assert all(FAULT_DETAILS.values())
+
+
+def test_there_is_advice_for_each_detail_and_no_other() -> None:
+    assert list(FAULT_ADVICE) == [(kind, detail) for kind in FaultKind for detail in FAULT_DETAILS[kind]]
+    assert all(FAULT_ADVICE.values())
 
 
 def test_a_detail_belongs_to_its_kind() -> None:

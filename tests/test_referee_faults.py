@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from arena.games import GAMES
+from arena.records import Clock
 from arena.rules import Outcome, OutcomeType, Seat, deal
 from arena.verdict import is_decided, places_with_faults
 from arena.wire import STALE_ANSWERS
@@ -152,6 +154,45 @@ async def test_a_fault_keeps_the_evidence_and_what_was_said(autojump_clock: Mock
     record = await play(spec_of("a", "bad"), {"a": player(), "bad": at_ask(1, do)})
     (fault,) = record.faults
     assert (fault.evidence, fault.stderr) == (b"Traceback\n", b"I am lost\n")
+
+
+async def test_a_fault_keeps_how_long_it_took_and_what_its_limit_was(autojump_clock: MockClock) -> None:
+    async def slow(end: BotEnd, ask: Message) -> int | None:
+        await trio.sleep(0.25)
+        return await illegal(end, ask)
+
+    cases: list[tuple[Script, tuple[int, int]]] = [
+        (at_ask(1, slow), (250_000, 300_000)),
+        (at_ask(1, silent), (300_000, 300_000)),
+        (lambda end: silent(end, {}), (2_000_000, 2_000_000)),
+        (at_ask(2, answers_the_next_too), (-1, -1)),
+    ]
+    for script, told in cases:
+        spec = spec_of("bad", "good", clock=Clock(decision_ms=300, startup_ms=2000))
+        record = await play(spec, {"bad": script, "good": player()})
+        (fault,) = record.faults
+        assert (fault.elapsed_us, fault.limit_us) == told
+
+
+async def test_what_each_process_wrote_is_kept_in_the_order_in_which_they_ended(autojump_clock: MockClock) -> None:
+    def talker(name: str) -> Script:
+        async def script(end: BotEnd) -> int | None:
+            end.send(HELLO)
+            while True:
+                ask = await end.ask()
+                await end.complain(f"{name} {ask['id']}\n".encode())
+                bad = name == "bad" and ask["id"] == 1
+                end.send(act(ask, "castle" if bad else first(ask)))
+
+        return script
+
+    spec = spec_of("a", "bad", "quiet", decks=2, legs=[(0, 1, 2), (1, 2, 0)])
+    record = await play(spec, {"a": talker("a"), "bad": talker("bad"), "quiet": player()})
+    told = [(log.leg, log.place, log.first_deck, log.last_deck) for log in record.logs]
+    assert told == [(0, 1, 0, 0), (0, 1, 1, 1), (0, 0, 0, 1), (1, 1, 0, 0), (1, 0, 0, 1)]
+    assert [log.text.splitlines()[0] for log in record.logs] == [b"bad 1", b"bad 1", b"a 1", b"bad 1", b"a 1"]
+    long = record.logs[2].text.splitlines()
+    assert long == [f"a {number}".encode() for number in range(1, len(long) + 1)]
 
 
 async def test_two_bots_that_fail_at_once_share_the_place(autojump_clock: MockClock) -> None:

@@ -14,12 +14,13 @@ import pytest
 import sqlite_utils
 from sqlite_utils import Database, Migrations
 
-from arena.errors import BusyError, ConfigError, FaultKind, InfraError
+from arena.errors import FAULT_DETAILS, BusyError, ConfigError, FaultKind, InfraError
 from arena.plan import Plan
 from arena.records import (
     BotHash,
     DealRecord,
     Fault,
+    Log,
     Machine,
     MatchRecord,
     Placing,
@@ -144,7 +145,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 13
+    assert len(strict) == 14
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -463,7 +464,7 @@ def a_deal(deck: int, leg: int, places: tuple[int, ...] = (1, 2), *, rated: bool
 
 
 def a_fault(deck: int, leg: int, seat: int) -> Fault:
-    return Fault(FaultKind.CRASH, "exit", deck, leg, seat, 4, "it ended", b"\x00\xff", b"Traceback \xfe")
+    return Fault(FaultKind.CRASH, "exit", deck, leg, seat, 4, "it ended", b"\x00\xff", b"Traceback \xfe", 70, 1000)
 
 
 def a_record(number: int, *faults: Fault, started_at: float = 5.0, machine: Machine = MACHINE) -> MatchRecord:
@@ -552,6 +553,36 @@ def test_dying_between_any_two_statements_leaves_nothing_of_the_match(db: Databa
                 break
     assert statements == 12, "begin, match, machine twice, four deals, the table, two faults, commit"
     assert len(matches.faults(db)) == 2
+
+
+def test_only_faults_of_the_closed_set_are_stored(db: Database) -> None:
+    details = {detail for every in FAULT_DETAILS.values() for detail in every}
+    every = [(kind, detail) for kind in FaultKind for detail in sorted(details)]
+    known = [(kind, detail) for kind, detail in every if detail in FAULT_DETAILS[kind]]
+    (number,) = schedule(db, begin(db, PLAN, refs(3)))
+
+    def faults(*which: tuple[FaultKind, str]) -> tuple[Fault, ...]:
+        return tuple(msgspec.structs.replace(a_fault(0, 0, 0), kind=kind, detail=detail) for kind, detail in which)
+
+    for one in set(every) - set(known):
+        with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"), writing(db):
+            matches.record(db, a_record(number, *faults(one)))
+    assert matches.record(db, a_record(number, *faults(*known)))
+    assert [(one.fault.kind, one.fault.detail) for one in matches.faults(db)] == known
+
+
+def test_what_bots_wrote_is_kept_with_the_match(db: Database) -> None:
+    one, two = schedule(db, begin(db, PLAN, refs(3)), 1, (0, 1), (0, 2))
+    kept = (Log(1, 0, 0, 1, b"b\xff"), Log(0, 1, 1, 1, b"x" * 40_000), Log(0, 1, 0, 0, b"first"))
+    matches.record(db, msgspec.structs.replace(a_record(one), logs=kept))
+    matches.record(db, msgspec.structs.replace(a_record(two), logs=(Log(0, 0, 0, 1, b"other"),)))
+    assert matches.logs(db, one) == [kept[2], kept[1], kept[0]]
+    assert [log.text for log in matches.logs(db, two)] == [b"other"]
+    assert matches.logs(db, 99) == []
+    assert db.execute("SELECT max(length(text)) FROM log").fetchone()[0] < 100, "compressed"
+    db.execute("UPDATE log SET text = x'00'")
+    with pytest.raises(ConfigError, match="a log of match 1 is damaged"):
+        matches.logs(db, one)
 
 
 def test_faults_are_told_with_the_entrants_name(db: Database) -> None:
@@ -679,6 +710,7 @@ def test_queries_that_are_made_often_scan_no_table(db: Database) -> None:
         matches.faults(db, number=1)
         matches.faults(db, tournament=1)
         matches.last_deal(db)
+        matches.logs(db, 1)
         list(matches.rated_deals(db, 1))
         matches._hashes(db, 1)
         bots.latest(db, "ace")

@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from arena.games import GAMES
 from arena.luck import Stream
 from arena.rules import Event, complete_options, deal
-from arena.words import action_words, card_words, event_words, position_lines
+from arena.words import (
+    action_words,
+    card_words,
+    cards_by_suit,
+    event_words,
+    position_lines,
+    reason_words,
+    seat_lines,
+)
 
+PROTOCOL = (Path(__file__).parents[1] / "protocol.md").read_text()
 NAMES = ("ann", "bob", "cid", "dot")
 
 
@@ -89,3 +101,46 @@ def test_a_position_is_told_by_name_where_it_is_kept_by_seat() -> None:
         "deck         3",
         "phase        throw",
     ]
+
+
+def test_cards_by_suit() -> None:
+    assert cards_by_suit(["7c", "3d", "9d", "Th"]) == "7♣  3♦ 9♦  10♥"
+    assert cards_by_suit(["4", "T", "*"]) == "4 10 ★"
+    assert cards_by_suit([]) == "none"
+
+
+@pytest.mark.parametrize("game", sorted(GAMES))
+def test_what_a_seat_holds_is_told_in_every_position(game: str) -> None:
+    labels: dict[str, set[str]] = {}
+    for seats in GAMES[game].seats:
+        names = [f"bot {seat}" for seat in range(seats)]
+        luck = Stream(bytes([seats]) * 32, "play")
+        state, _ = deal(GAMES[game], complete_options(GAMES[game], seats, {}), seats, bytes([seats]) * 32)
+        while state.actors:
+            for seat in state.actors:
+                for label, text in seat_lines(game, state.observation(seat), names):
+                    labels.setdefault(label, set()).add(text)
+            legal = state.legal_actions(state.actors[0])
+            state, _ = state.apply(state.actors[0], legal[luck.below(len(legal))])
+        assert state.outcome is not None
+        assert reason_words(game, state.outcome.reason) != state.outcome.reason
+    told = {text for texts in labels.values() for text in texts}
+    assert not {text for text in told if not text or "None" in text or "[" in text}
+    assert (
+        labels.keys()
+        == {
+            "avalanche": {"your hand", "on table", "stock", "piles"},
+            "durak": {"your hand", "drawn", "beside the deck", "on table", "trump", "bout", "cards"},
+            "smokestack": {"your stacks", "centre", "stock", "banked", "asked"},
+        }[game]
+    )
+
+
+def test_every_reason_that_the_protocol_names_is_told_as_a_clause() -> None:
+    for game in GAMES:
+        section = PROTOCOL.split(f"\n## {game.title()}\n")[1]
+        (line,) = re.findall(r"^Reasons? of an end: (.*)$", section.split("\n## ")[0], re.MULTILINE)
+        for reason in re.findall("`([^`]+)`", line):
+            assert reason_words(game, reason) != reason
+        assert reason_words(game, "fault") == "a fault decided the deal"
+        assert reason_words(game, "magic") == "magic"

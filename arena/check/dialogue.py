@@ -88,12 +88,12 @@ async def greet(spec: MatchSpec, host: Host) -> Greeting:
         InfraError: it could not be started for a reason of ours.
     """
     async with open_leg(spec, host, 0) as leg:
-        errors = await leg.start([0])
+        errors = await leg.start([0], 0)
         bot = leg.bots[0]
         if not errors:
             return Greeting(bot.elapsed_us, None, await _end(bot))
         current = Deal(spec, GAMES[spec.game], leg, 0, ())
-        await current.fault(0, bot, errors[0])
+        await current.fault(0, bot, errors[0], None)
         return Greeting(bot.elapsed_us, current.faults[0], None)
 
 
@@ -108,8 +108,8 @@ async def ask_cases(spec: MatchSpec, seat: Seat, asked: Sequence[Case], host: Ho
     async with open_leg(spec, host, 0) as leg:
         for number, case in enumerate(asked):
             current = Deal(spec, GAMES[spec.game], leg, number, ())
-            if errors := await leg.start([seat]):
-                await current.fault(seat, leg.bots[seat], errors[seat])
+            if errors := await leg.start([seat], number):
+                await current.fault(seat, leg.bots[seat], errors[seat], None)
             else:
                 await _ask(current, seat, case, host)
             faults += [(case, fault) for fault in current.faults]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from arena.errors import BotError, FaultKind
+from arena.errors import FAULT_ADVICE, BotError
 from arena.records import Fault
 
 Verdict = Literal["ok", "FAIL", "warn", "skip"]
@@ -37,33 +36,10 @@ class Finding(msgspec.Struct, frozen=True):
     figures: Figures = {}
 
 
-_FIXES: Mapping[tuple[FaultKind, str], str] = {
-    (FaultKind.STARTUP, "missing"): "Name a program that exists in `command`, and add a `build` if it is compiled.",
-    (FaultKind.STARTUP, "exec"): "Make the program executable and check its `#!` line.",
-    (FaultKind.STARTUP, "exit"): "Read its stderr: it ended before it had answered `hello`.",
-    (FaultKind.STARTUP, "silent"): "Send `hello` before loading what takes long, and flush stdout.",
-    (FaultKind.TIMEOUT, "late"): "Think less for each decision and leave a few milliseconds for the way.",
-    (FaultKind.TIMEOUT, "silent"): "Flush each answer, and look for an endless loop or a read of more than was sent.",
-    (FaultKind.TIMEOUT, "partial"): "Write the whole frame, with the length of its body before it.",
-    (FaultKind.CRASH, "exit"): "Read its stderr, and exit only at `bye` or the end of stdin.",
-    (FaultKind.CRASH, "signal"): "Look for a segmentation fault, an abort, or a limit that it met.",
-    (FaultKind.CRASH, "closed"): "Leave stdout open until the end.",
-    (FaultKind.ILLEGAL, "action"): "Send back one string of `legal`, unchanged.",
-    (FaultKind.GARBAGE, "text"): "Print to stderr: stdout is the protocol.",
-    (FaultKind.GARBAGE, "oversize"): "Write the length of the body alone as four bytes, big-endian.",
-    (FaultKind.GARBAGE, "malformed"): "Compare the frame byte by byte with the examples of protocol.md.",
-    (FaultKind.GARBAGE, "type"): "Send only `hello` and `act`, each when its turn has come.",
-    (FaultKind.GARBAGE, "id"): "Echo the id of the ask, and answer each ask once.",
-    (FaultKind.FLOOD, "stderr"): "Print less to stderr.",
-    (FaultKind.FLOOD, "stdout"): "Answer each ask once.",
-    (FaultKind.MEMORY, "limit"): "Use less memory than `limits.memory_mib` of `hello`.",
-    (FaultKind.MEMORY, "processes"): "Start fewer processes.",
-}
-
-
 def fix_of(fault: Fault | BotError) -> str:
     """Return how to mend what led to a fault, in one sentence."""
-    return _FIXES[fault.kind, fault.detail]
+    advice = FAULT_ADVICE[fault.kind, fault.detail]
+    return f"{advice[0].upper()}{advice[1:]}."
 
 
 def failed(name: str, where: str, fault: Fault, figures: Figures) -> Finding:

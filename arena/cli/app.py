@@ -50,6 +50,7 @@ MODULES = {
     "check": "check",
     "faults": "faults",
     "leaderboard": "views",
+    "logs": "logs",
     "new": "new",
     "play": "play",
     "replay": "replay",
@@ -60,6 +61,7 @@ MODULES = {
     "submit": "bots",
     "trace": "views",
     "verify": "verify",
+    "why": "why",
 }
 """Where each command is, so that one which only reads does not wait for what runs tournaments to be imported."""
 

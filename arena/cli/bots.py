@@ -10,11 +10,12 @@ import msgspec
 import typer
 
 from arena.cli.app import DEFAULT_DB, EXIT_BOT, EXIT_NO, Db, IsolationLevel, Json, Trusted, app
-from arena.cli.output import emit_json, emit_table, harmless, say
-from arena.errors import ConfigError, FaultKind
+from arena.cli.output import count_of, emit_json, emit_table, harmless, say
+from arena.errors import FAULT_ADVICE, ConfigError, FaultKind
 from arena.records import Fault
 from arena.store import bots as stored_bots
 from arena.store.database import open_reader, open_writer, writing
+from arena.why import escaped
 
 AUTHOR_CHARACTERS = 64
 
@@ -46,7 +47,8 @@ def submit(
             found = trio.run(first_fault, player.ref, player.manifest.games, hosts)
         if found is not None:
             game, fault = found
-            say(f"error: {player.manifest.name} was not accepted: {game}, step {fault.step}: {explain_fault(fault)}")
+            where = f"{game}, seat {fault.seat}, step {fault.step}"
+            say(f"error: {player.manifest.name} was not accepted: {where}: {explain_fault(fault)}")
             raise typer.Exit(EXIT_BOT if fault.kind is FaultKind.STARTUP else EXIT_NO)
         name, writer = player.manifest.name, author or player.manifest.author
         with writing(opened):
@@ -61,10 +63,16 @@ def submit(
 
 
 def explain_fault(fault: Fault) -> str:
-    """Return a fault in words: what, the evidence, and the last that the bot wrote to stderr."""
-    said = harmless(fault.stderr.decode(errors="replace")).strip()
-    tail = f"\nthe end of its stderr:\n{said[-2000:]}" if said else ""
-    return f"{fault.kind}/{fault.detail}: {harmless(fault.text)}{tail}"
+    """Return a fault in words: what, the evidence, what to do, and the last that the bot wrote to stderr."""
+    lines = [f"{fault.kind}/{fault.detail}: {harmless(fault.text)}"]
+    if fault.evidence and fault.kind is not FaultKind.ILLEGAL:  # there the text has it
+        lines.append(f"it sent {count_of(len(fault.evidence), 'byte')}: {escaped(fault.evidence)}")
+    if fault.limit_us >= 0:
+        lines.append(f"after {fault.elapsed_us / 1000:.1f} ms of {fault.limit_us // 1000} ms")
+    lines.append(f"what to do: {FAULT_ADVICE[fault.kind, fault.detail]}")
+    if said := harmless(fault.stderr.decode(errors="replace")).strip():
+        lines.append(f"the end of its stderr:\n{said[-2000:]}")
+    return "\n".join(lines)
 
 
 def _document(kept: stored_bots.Submission) -> dict[str, object]:

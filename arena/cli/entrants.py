@@ -44,14 +44,19 @@ async def _find(db: Database, name: str, site: Site, now: float) -> list[Player]
     if "/" in name:
         return [await admit(db, name, site, now)]
     if name != "all":
-        return [await recall(_submission(db, name), site)]
+        return [await recall(submission_of(db, name), site)]
     found = bots.submissions(db)
     if not found:
         raise ConfigError("no bot is submitted yet; `arena submit DIR`, or name folders as ./DIR/")
     return [await recall(kept, site) for kept in found]
 
 
-def _submission(db: Database, name: str) -> bots.Submission:
+def submission_of(db: Database, name: str) -> bots.Submission:
+    """Return a submitted bot by its name, or the version that `NAME@VERSION` says.
+
+    Raises:
+        ConfigError: there is none.
+    """
     latest, _, version = name.partition("@")
     found = bots.version(db, latest, int(version)) if version.isdecimal() else bots.latest(db, name)
     if found is None:

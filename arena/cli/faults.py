@@ -9,7 +9,7 @@ import typer
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_lines, emit_table, say
 from arena.cli.views import find_tournament
-from arena.errors import ConfigError, FaultKind
+from arena.errors import FAULT_ADVICE, ConfigError, FaultKind
 from arena.store import matches
 from arena.store.database import open_reader
 from arena.store.matches import StoredFault
@@ -37,7 +37,8 @@ def faults(
     emit_table(columns, ((_deal(one), one.fault.step, one.name, _kind(one), one.fault.text) for one in chosen))
     if chosen:
         where = chosen[-1]
-        say(f"arena trace {_deal(where)} --seat {where.fault.seat} shows what led to the last, and the bot's stderr")
+        say(f"arena why {_deal(where)} --bot {where.name} tells more of the last, and what to do about it")
+        say(f"arena trace {_deal(where)} --seat {where.fault.seat} shows what led to it")
 
 
 def _deal(one: StoredFault) -> str:
@@ -58,6 +59,9 @@ def _document(one: StoredFault) -> dict[str, object]:
         "kind": fault.kind,
         "detail": fault.detail,
         "text": fault.text,
+        "advice": FAULT_ADVICE[fault.kind, fault.detail],
+        "elapsed_us": fault.elapsed_us,
+        "limit_us": fault.limit_us,
         "evidence": fault.evidence.decode("latin-1"),
         "stderr": fault.stderr.decode(errors="replace"),
     }

@@ -14,6 +14,12 @@ from rich.text import Text
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+_SUIT_STYLES = {"♣": "green", "♦": "blue", "♥": "red", "♠": "bold"}
+_CARD = re.compile(r"(?:10|[2-9JQKA])?([♣♦♥♠])")
+
+Pair = tuple[str, str]
+"""A label and a text."""
+QUOTED_LINES = 20
 PLAIN_WIDTH = 160
 """Columns of a table that does not go to a terminal."""
 
@@ -63,6 +69,32 @@ def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
     if title:
         out.print(Text(harmless(title), style="bold"))
     out.print(table)
+
+
+def emit_pairs(pairs: Sequence[Pair], style: str = "", *, wrap: bool = True) -> None:
+    """Print texts, each beside its label, wrapped to the width; cards in the colours of their suits.
+
+    Args:
+        wrap: False for what is to be copied whole.
+    """
+    out = console()
+    width = 4 + max((len(label) for label, _ in pairs), default=0)
+    for label, text in pairs:
+        shown = Text(harmless(text), style=style)
+        for found in _CARD.finditer(shown.plain):
+            shown.stylize(_SUIT_STYLES[found[1]], *found.span())
+        for number, line in enumerate(shown.wrap(out, max(20, out.width - width)) if wrap else [shown]):
+            line.rstrip()
+            out.print(Text(f"  {'' if number else label}".ljust(width)).append(line), soft_wrap=True)
+
+
+def emit_quote(title: str, said: bytes) -> None:
+    """Print the end of what a bot wrote to stderr, so that it cannot be taken for a word of ours."""
+    out = console()
+    out.print(f"\n  {title}")
+    for line in harmless(said.decode(errors="replace")).rstrip().splitlines()[-QUOTED_LINES:]:
+        for part in Text(line.expandtabs(), style="dim").wrap(out, out.width - 5) or [Text()]:
+            out.print(Text("  │  ", style="dim").append(part), soft_wrap=True)
 
 
 def count_of(count: int, thing: str) -> str:

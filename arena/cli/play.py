@@ -16,9 +16,10 @@ from arena.cli.bots import explain_fault
 from arena.cli.entrants import find_players
 from arena.cli.human import HUMAN, check_human, human_spec, play_human
 from arena.cli.output import emit_json, emit_table, say
+from arena.cli.position import ask_position
 from arena.cli.site import Player, Site, check_places, open_site, open_site_lanes
 from arena.config import parse_game, parse_settings
-from arena.errors import FaultKind
+from arena.errors import ConfigError, FaultKind
 from arena.games import GAMES
 from arena.plan import Plan, new_tournament, scheduled
 from arena.records import BotRef, MatchRecord, MatchSpec, Round
@@ -30,16 +31,23 @@ from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
 
 
-@app.command(epilog="Example: arena play durak ./mybot/ greedy --decks 5")
+@app.command(
+    epilog="Examples: arena play durak ./mybot/ greedy --decks 5    arena play --from 17-3-0 --bot mybot=./mybot/"
+)
 def play(
-    game: Annotated[str, typer.Argument(help="A game, or a preset such as smokestack-junior.")],
-    bots: Annotated[list[str], typer.Argument(help="By seat: a folder if it has a /, else a name; or human.")],
+    game: Annotated[str, typer.Argument(help="A game, or a preset such as smokestack-junior.")] = "",
+    bots: Annotated[
+        list[str] | None, typer.Argument(help="By seat: a folder if it has a /, else a name; or human.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the decks repeatable.", min=0)] = None,
     decks: Annotated[int, typer.Option("--decks", help="Decks, each played in every seating.", min=1)] = 1,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A rule option, as option=value.")] = None,
     seatings: Annotated[
         Mode | None, typer.Option("--seatings", help="Who sits where in the legs; mirror, or as named with human.")
     ] = None,
+    start: Annotated[str, typer.Option("--from", help="Instead of a match, one position of this stored deal.")] = "",
+    step: Annotated[int | None, typer.Option("--step", help="Which: after so many steps.", min=0)] = None,
+    bot: Annotated[str, typer.Option("--bot", help="NAME=DIR: whose seat is taken, and by which bot.")] = "",
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     db: Db = DEFAULT_DB,
@@ -48,7 +56,15 @@ def play(
     """Play one match and show who won; it is kept for `replay` and `trace`, but never rated.
 
     With `human` for one of the bots you play yourself, in the terminal; that is not kept.
+    With `--from` only one position of a stored deal is asked of a bot, and nothing is kept.
     """
+    if start or step is not None or bot:
+        if game or not start or not bot:
+            raise ConfigError("a position is asked as: arena play --from DEAL --step N --bot NAME=DIR, without a game")
+        ask_position(db, start, step, bot, require_level(isolation, trusted=trusted), as_json=as_json)
+        return
+    if not game or not bots:
+        raise ConfigError("name a game and a bot for each seat, e.g. arena play durak ./mybot/ ./other/")
     if HUMAN in bots:
         check_human(bots, as_json=as_json)
     name, given = parse_game(game)
@@ -108,7 +124,10 @@ def _show_faults(record: MatchRecord, names: list[str]) -> None:
         name = names[seatings[fault.deck, fault.leg][fault.seat]]
         quiet = msgspec.structs.replace(fault, stderr=b"") if fault.stderr in told else fault
         told.add(fault.stderr)
-        say(f"fault {record.id}-{fault.deck}-{fault.leg}, step {fault.step}, {name}: {explain_fault(quiet)}")
+        where = f"{record.id}-{fault.deck}-{fault.leg}, seat {fault.seat}, step {fault.step}"
+        say(f"fault {where}, {name}: {explain_fault(quiet)}")
+    if record.faults:
+        say("arena why last tells more of the last one")
 
 
 async def _play(

@@ -22,7 +22,7 @@ from arena.words import action_words, event_words, position_lines
 def replay(
     deal: Deal,
     seat: Annotated[int | None, typer.Option("--as", help="Only what this seat could see, 0-based.", min=0)] = None,
-    step: Annotated[int | None, typer.Option("--step", help="Only the position before this step.", min=1)] = None,
+    step: Annotated[int | None, typer.Option("--step", help="Only the position after so many steps.", min=0)] = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -31,10 +31,10 @@ def replay(
         match, record, faults = find_deal(opened, deal)
     if seat is not None and seat >= len(record.seating):
         raise ConfigError(f"deal {deal} has no seat {seat}; its seats are 0 ... {len(record.seating) - 1}")
-    if step is not None and step > len(record.steps) + 1:
-        raise ConfigError(f"deal {deal} has no step {step}; its steps are 1 ... {len(record.steps)}")
+    if step is not None and step > len(record.steps):
+        raise ConfigError(f"deal {deal} has no step {step}; its steps are 0 ... {len(record.steps)}")
     try:
-        chosen = [moment for moment in moments(match, record) if step is None or moment.number == step - 1]
+        chosen = [moment for moment in moments(match, record) if step is None or moment.number == step]
     except IllegalAction as error:
         raise ConfigError(f"deal {deal} breaks the rules: {error}; `arena verify` says more") from None
     names = [match.names[place] for place in record.seating]
@@ -69,21 +69,20 @@ def _step_lines(game: str, moment: Moment, seat: Seat | None, names: Sequence[st
 
 
 def _show_position(moment: Moment, seat: Seat | None, names: Sequence[str], record: DealRecord) -> None:
-    number = moment.number + 1
     for line in position_lines(moment.state.observation(seat), names):
         typer.echo(f"  {line}")
     for actor in moment.state.actors:
         if seat in (None, actor):
             legal = ", ".join(map(action_words, moment.state.legal_actions(actor)))
             typer.echo(f"  legal for {names[actor]}: {legal}")
-    if number <= len(record.steps) and seat in (None, record.steps[number - 1].seat):
-        chosen = record.steps[number - 1]
-        typer.echo(f"  step {number}: {names[chosen.seat]} {action_words(chosen.action)}")
+    for chosen in record.steps[moment.number : moment.number + 1]:
+        if seat in (None, chosen.seat):
+            typer.echo(f"  then {names[chosen.seat]}: {action_words(chosen.action)}")
 
 
 def _show_end(record: DealRecord, faults: Sequence[Fault], names: Sequence[str]) -> None:
     for fault in faults:
-        where = f"fault before step {fault.step + 1}, {names[fault.seat]}"
+        where = f"fault after step {fault.step}, {names[fault.seat]}"
         typer.echo(f"{where}: {fault.kind}/{fault.detail}: {harmless(fault.text)}")
     places = sorted(zip(record.places, names, record.points, strict=True))
     typer.echo("; ".join(f"{place}. {name} ({points})" for place, name, points in places) + f": {record.reason}")

@@ -13,7 +13,7 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.build import bot_ref, build, prepare
-from arena.bundle import read_bundle
+from arena.bundle import Bundle, read_bundle
 from arena.check import OpenHost
 from arena.config import BotManifest, manifest_of, parse_manifest
 from arena.errors import ConfigError
@@ -104,17 +104,27 @@ async def admit(db: Database, folder: str, site: Site, now: float) -> Player:
     Raises:
         ConfigError: the folder is not accepted, or its build fails.
     """
+    bundle, player = await unpacked(folder, site)
+    text = (bundle.find("bot.toml") or b"").decode()
+    size = sum(len(file.data) for file in bundle.files)
+    with writing(db):
+        bots.add_bot(db, bundle.hash, text, len(bundle.files), size, now)
+    return player
+
+
+async def unpacked(folder: str, site: Site) -> tuple[Bundle, Player]:
+    """Bundle a bot's folder and build it if it wants to be, but do not keep it in the database.
+
+    Raises:
+        ConfigError: the folder is not accepted, or its build fails.
+    """
     path = Path(folder)
     check_place(path, site.bots.parent)
     bundle = read_bundle(path)
     manifest = manifest_of(bundle, f"{folder.rstrip('/')}/bot.toml")
     home = prepare(site.bots, bundle)
     await build(site.level, home, site.runtime, manifest)
-    text = (bundle.find("bot.toml") or b"").decode()
-    size = sum(len(file.data) for file in bundle.files)
-    with writing(db):
-        bots.add_bot(db, bundle.hash, text, len(bundle.files), size, now)
-    return Player(manifest, bot_ref(site.bots, bundle.hash, manifest))
+    return bundle, Player(manifest, bot_ref(site.bots, bundle.hash, manifest))
 
 
 def check_place(folder: Path, results: Path) -> None:

@@ -1,4 +1,4 @@
-"""Matches, their deals and faults."""
+"""Matches, their deals, faults and logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.records import BotHash, DealRecord, Fault, MatchRecord, Placing, RatedDeal
+from arena.records import BotHash, DealRecord, Fault, Log, MatchRecord, Placing, RatedDeal
 
 KEY_BYTES = 32
 
@@ -85,7 +85,7 @@ def count_played(db: Database, tournament: int) -> int:
 
 
 def record(db: Database, played: MatchRecord) -> bool:
-    """Store a played match with its deals and faults; return False, changing nothing, if it was stored before."""
+    """Store a played match with its deals, faults and logs; return False, changing nothing, if it was stored before."""
     changed = db.execute(
         "UPDATE match SET state = 'played', isolation = ?, engine = ?, protocol = ?, core = ?, started_at = ?, "
         "duration_us = ? WHERE id = ? AND state = 'scheduled'",
@@ -112,6 +112,11 @@ def record(db: Database, played: MatchRecord) -> bool:
             (played.id, deal.deck, deal.leg, *seats, int(deal.rated), deal.reason, packed),
         )
     _record_faults(db, played)
+    for log in played.logs:
+        db.execute(
+            "INSERT INTO log (match, leg, place, first_deck, last_deck, text) VALUES (?, ?, ?, ?, ?, ?)",
+            (played.id, log.leg, log.place, log.first_deck, log.last_deck, zlib.compress(log.text)),
+        )
     return True
 
 
@@ -124,8 +129,9 @@ def _record_faults(db: Database, played: MatchRecord) -> None:
         row["match"] = played.id
         row["entrant"] = entrants[seatings[fault.deck, fault.leg][fault.seat]]
         db.execute(
-            "INSERT INTO fault (match, deck, leg, seat, entrant, step, kind, detail, text, evidence, stderr) VALUES "
-            "(:match, :deck, :leg, :seat, :entrant, :step, :kind, :detail, :text, :evidence, :stderr)",
+            "INSERT INTO fault (match, deck, leg, seat, entrant, step, kind, detail, text, evidence, stderr, "
+            "elapsed_us, limit_us) VALUES (:match, :deck, :leg, :seat, :entrant, :step, :kind, :detail, :text, "
+            ":evidence, :stderr, :elapsed_us, :limit_us)",
             row,
         )
 
@@ -211,6 +217,22 @@ def faults(db: Database, *, number: int | None = None, tournament: int | None = 
         StoredFault(row["match"], row["name"], msgspec.convert(row, Fault), row["entrant"])
         for row in db.query(query, tuple(given.values()))
     ]
+
+
+def logs(db: Database, number: int) -> list[Log]:
+    """Return what the bots of a match wrote to stderr, in the order of play.
+
+    Raises:
+        ConfigError: it is damaged.
+    """
+    query = (
+        "SELECT leg, place, first_deck, last_deck, text FROM log WHERE match = ? ORDER BY leg, first_deck, place, id"
+    )
+    found = db.execute(query, (number,)).fetchall()
+    try:
+        return [Log(leg, place, first, last, zlib.decompress(packed)) for leg, place, first, last, packed in found]
+    except zlib.error as error:
+        raise ConfigError(f"a log of match {number} is damaged ({error}); take the database from a backup") from None
 
 
 def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = None) -> Iterator[RatedDeal]:

@@ -1,7 +1,8 @@
 """The shape of the database, as migrations that are applied once and in order.
 
-Times are seconds since the epoch in UTC. `match.decks` is the concatenation of 32-byte deck keys; `deal.seating` and
-`deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack compressed with zlib.
+Times are seconds since the epoch in UTC, or microseconds where a name ends in `_us`. `match.decks` is the concatenation
+of 32-byte deck keys; `deal.seating` and `deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack
+compressed with zlib; `log.text` is compressed too.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import sqlite_utils
 from sqlite_utils import Migrations
 
+from arena.errors import FAULT_DETAILS
+
 migrations = Migrations("arena")
 MIGRATIONS = ("first",)
 """The names of all migrations, in order."""
 
-_FIRST = """
+_FAULTS = ", ".join(f"'{kind}/{detail}'" for kind, details in FAULT_DETAILS.items() for detail in details)
+
+_FIRST = f"""
 CREATE TABLE bot (
     hash TEXT PRIMARY KEY,
     manifest TEXT NOT NULL,
@@ -134,9 +139,23 @@ CREATE TABLE fault (
     text TEXT NOT NULL,
     evidence BLOB NOT NULL,
     stderr BLOB NOT NULL,
+    elapsed_us INTEGER NOT NULL,
+    limit_us INTEGER NOT NULL,
+    CHECK (kind || '/' || detail IN ({_FAULTS})),
     FOREIGN KEY (match, deck, leg) REFERENCES deal(match, deck, leg)
 ) STRICT;
 CREATE INDEX fault_match ON fault(match);
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY,
+    match INTEGER NOT NULL,
+    leg INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    first_deck INTEGER NOT NULL,
+    last_deck INTEGER NOT NULL,
+    text BLOB NOT NULL,
+    FOREIGN KEY (match, place) REFERENCES place(match, place)
+) STRICT;
+CREATE INDEX log_match ON log(match);
 CREATE TABLE rating (
     pool INTEGER NOT NULL REFERENCES pool(id),
     hash TEXT NOT NULL REFERENCES bot(hash),

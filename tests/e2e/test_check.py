@@ -70,7 +70,7 @@ def test_a_bot_that_crashes_shows_its_stderr_and_the_fix(tmp_path: Path) -> None
     assert result.exit_code == 1
     assert "FAIL durak positions" in result.stdout
     assert "the longest list of legal actions (26 legal): crash/exit: your bot ended with exit" in result.stdout
-    assert "fix: Read its stderr, and exit only at `bye`" in result.stdout
+    assert "fix: Read the end of its stderr; exit only at `bye`" in result.stdout
     assert "AssertionError: too many·[2J" in result.stdout
     assert "weak (none): failed: durak positions" in result.stdout
 

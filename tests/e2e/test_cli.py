@@ -124,11 +124,11 @@ def test_a_seat_is_shown_what_it_could_see(site: Path) -> None:
 
 
 def test_a_position_is_shown_with_what_was_legal(site: Path) -> None:
-    shown = arena("replay", "1-0-0", "--step", "1").stdout
+    shown = arena("replay", "1-0-0", "--step", "0").stdout
     assert "stock" in shown
     assert "legal for " in shown
-    assert "step 1: " in shown
-    (line,) = arena("replay", "1-0-0", "--step", "2", "--json").stdout.splitlines()
+    assert "  then " in shown
+    (line,) = arena("replay", "1-0-0", "--step", "1", "--json").stdout.splitlines()
     assert json.loads(line)["number"] == 1
     assert "has no step 9999" in refusal("replay", "1-0-0", "--step", "9999")
 

@@ -20,7 +20,7 @@ import pytest
 
 from arena import wire
 from arena.cards import deck_order
-from arena.errors import FAULT_DETAILS, FaultKind
+from arena.errors import FAULT_ADVICE, FAULT_DETAILS, FaultKind
 from arena.games import GAMES
 from arena.luck import Stream, derive
 from arena.records import Clock
@@ -249,7 +249,12 @@ def test_every_fault_is_explained_and_no_other() -> None:
     assert [(row[0], row[1]) for row in rows] == [
         (kind.value, detail) for kind in FaultKind for detail in FAULT_DETAILS[kind]
     ]
-    assert all(row[2] and row[3] for row in rows)
+    assert all(row[2] for row in rows)
+
+
+def test_what_to_do_about_a_fault_is_said_in_one_way() -> None:
+    told = {(row[0], row[1]): row[3] for row in table("## Faults")}
+    assert told == {(kind.value, detail): text.replace("`", "") for (kind, detail), text in FAULT_ADVICE.items()}
 
 
 def test_limits_are_those_of_the_wire() -> None:
