@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := apt-get install python3-venv git make bubblewrap gcc libc6-dev nodejs
 DEMO_BOTS := bots/random/,bots/greedy/,bots/sweeper/,bots/avalanchist/,bots/knave/
 
-.PHONY: demo test lint coverage nightly bench sdk regen clean
+.PHONY: demo test lint coverage nightly fuzz bench sdk regen clean
 
 # Two real tournaments of the shipped bots over all three games. They are trusted, so it runs without bwrap too.
 demo: $(VENV)/.arena
@@ -37,6 +37,16 @@ lint: $(VENV)/.test
 nightly: $(VENV)/.test
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
 
+# What it finds is kept in FOUND; `-merge=1` of it into tests/fuzz/corpus makes tests of what is new.
+RUNS ?= 10000000
+FOUND := .fuzz
+FUZZ := $(BIN)/python tests/fuzz/fuzz_wire.py -max_len=600 -timeout=10 -artifact_prefix=$(FOUND)/
+fuzz: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group fuzz
+	mkdir -p $(FOUND)/corpus
+	$(FUZZ) -runs=$(RUNS) -print_final_stats=1 $(FOUND)/corpus tests/fuzz/corpus
+	$(FUZZ) -merge=1 tests/fuzz/corpus $(FOUND)/corpus
+
 bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/arena bench decision
@@ -50,7 +60,7 @@ regen: $(VENV)/.test
 	$(BIN)/python -m pytest tests/test_playthroughs.py --regen
 
 clean:
-	rm -rf $(VENV) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .fuzz .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.arena: pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: $(APT)"; exit 2; }

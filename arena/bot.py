@@ -118,6 +118,7 @@ class Bot:
         self.elapsed_us = 0
         self.began = 0.0
         self._limit_s = 0.0
+        self._limit_is = ""
         self._unsent = b""
         self._is_writing = False
         self.has_ended = False
@@ -181,11 +182,16 @@ class Bot:
         data = self._read() if self.poll(0) else None  # a poll costs less than the exception of an empty pipe
         self.talk.waiting(data or b"")  # what came along with its last message waits inside
 
-    def begin(self, ask: bytes, limit_s: float) -> None:
-        """Write a message that is to be answered within `limit_s` seconds from now."""
+    def begin(self, ask: bytes, limit_s: float, limit_is: str = "") -> None:
+        """Write a message that is to be answered within `limit_s` seconds from now.
+
+        Args:
+            limit_is: what else is to be said of the limit if it is not kept.
+        """
         self.answer = None
         self.error = None
         self._limit_s = limit_s
+        self._limit_is = limit_is
         self.process.resume()
         self.began = trio.current_time()
         self.send(ask)
@@ -259,23 +265,22 @@ class Bot:
         return BotError(FaultKind.STARTUP, "exit", f"your bot ended with exit code {code} before its hello")
 
     def _judge_time(self) -> None:
-        elapsed_s = trio.current_time() - self.began
-        self.elapsed_us = round(elapsed_s * 1e6)
-        if self.error is not None or (self.answer is not None and elapsed_s <= self._limit_s):
+        # Whole microseconds judge, as they are stored: a difference of two floats is a little more or less than it was.
+        self.elapsed_us = round((trio.current_time() - self.began) * 1e6)
+        is_in_time = self.elapsed_us <= round(self._limit_s * 1e6)
+        if self.error is not None or self.has_ended or (self.answer is not None and is_in_time):
             return
-        if self.has_ended:
-            return
-        limit_ms = round(self._limit_s * 1000)
+        limit = f"{round(self._limit_s * 1000)} ms{self._limit_is}"
         if self.talk.state is State.GREETING or isinstance(self.answer, Hello):
-            self.error = BotError(FaultKind.STARTUP, "silent", f"your bot sent no hello within {limit_ms} ms")
+            self.error = BotError(FaultKind.STARTUP, "silent", f"your bot sent no hello within {limit}")
         elif self.answer is not None:
-            text = f"your bot answered after {elapsed_s * 1000:.1f} ms; its limit was {limit_ms} ms"
+            text = f"your bot answered after {self.elapsed_us / 1000} ms; its limit was {limit}"
             self.error = BotError(FaultKind.TIMEOUT, "late", text)
         elif self.talk.is_partial():
-            text = f"your bot sent only part of an answer within {limit_ms} ms"
+            text = f"your bot sent only part of an answer within {limit}"
             self.error = BotError(FaultKind.TIMEOUT, "partial", text)
         else:
-            self.error = BotError(FaultKind.TIMEOUT, "silent", f"your bot sent no answer within {limit_ms} ms")
+            self.error = BotError(FaultKind.TIMEOUT, "silent", f"your bot sent no answer within {limit}")
         self.answer = None
 
     def _read(self) -> bytes | None:

@@ -203,7 +203,7 @@ class Deal:
             except BotError as error:
                 errors[seat] = error
                 continue
-            bot.begin(ask, limit_ms / 1000)
+            bot.begin(ask, limit_ms / 1000, ", all that was left in its bank" if limit_ms < clock.decision_ms else "")
             asked[seat] = legal, limit_ms
         resting = (bot for seat, bot in self.live.items() if seat not in asked)
         await settle([self.live[seat] for seat in asked], spin_s, resting)

@@ -10,7 +10,8 @@ conversation moves through these states; anything else a bot sends is a fault, a
     playing   events | ask | over  playing | asked | ready
     asked                                  act             playing
 
-An act with an older id than the one asked for is dropped and counted, in whatever state it is read.
+An act with an older id than the one asked for is dropped and counted, in whatever state it is read. After a fault the
+conversation is closed: nothing that comes later is a message.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ NOTE_BYTES = 64
 """A longer note is cut."""
 STALE_ANSWERS = 64
 """More answers to older asks than this before one to the present ask are a flood."""
+WHY_CHARACTERS = 160
+"""Of the decoder's own words in the text of a fault."""
 
 _LENGTH = struct.Struct(">I")
 _pack = msgspec.msgpack.Encoder().encode  # a third of the time of msgpack's own packer, the same bytes
@@ -72,7 +75,14 @@ class Act(msgspec.Struct, frozen=True, tag_field="type", tag="act"):
     note: str = ""
 
 
+class _Header(msgspec.Struct):
+    """What any message has; the rest of it is skipped, so that it takes no memory."""
+
+    type: str
+
+
 _decode = msgspec.msgpack.Decoder(Hello | Act).decode
+_decode_header = msgspec.msgpack.Decoder(_Header).decode
 
 
 def frame(body: bytes) -> bytes:
@@ -113,13 +123,14 @@ def decode(body: bytes) -> Hello | Act:
 
 
 def _why_undecodable(body: bytes, error: Exception) -> BotError:
+    # The decoder's own words repeat what stands for a `type`, of any length and with any characters.
+    why = "".join(letter if letter.isprintable() else "?" for letter in str(error)[:WHY_CHARACTERS])
     try:
-        header = msgspec.msgpack.decode(body, type=dict[str, msgspec.Raw])
-        kind = msgspec.msgpack.decode(header["type"], type=str)
-    except (msgspec.DecodeError, RecursionError, KeyError):
-        return _garbage("malformed", f"a frame is not one msgpack map with string keys and a `type` ({error})", body)
+        kind = _decode_header(body).type
+    except (msgspec.DecodeError, RecursionError):
+        return _garbage("malformed", f"a frame is not one msgpack map with string keys and a `type` ({why})", body)
     if kind in ("hello", "act"):
-        return _garbage("malformed", f"a message of type {kind!r} is not as protocol.md says ({error})", body)
+        return _garbage("malformed", f"a message of type {kind!r} is not as protocol.md says ({why})", body)
     return _garbage("type", f"a message of type {kind[:40]!r} is none that a bot may send (hello, act)", body)
 
 
@@ -130,18 +141,21 @@ def _garbage(
 
 
 class Frames:
-    """Cuts a bot's bytes into bodies, holding at most one frame and what came with it."""
+    """Cuts a bot's bytes into bodies, holding at most one frame and what came with it.
+
+    Work is linear in the bytes that come, in whatever pieces: a bytearray grows and loses its front without a copy.
+    """
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
 
-    def __bool__(self) -> bool:
-        """Tell whether bytes wait that are not yet taken."""
-        return bool(self._buffer)
+    def __len__(self) -> int:
+        """Return how many bytes wait that are not yet taken."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
         """Add what was read."""
-        self._buffer = self._buffer + data if self._buffer else data
+        self._buffer += data
 
     def take(self) -> bytes | None:
         """Return the next whole body, or None while it is incomplete.
@@ -154,12 +168,13 @@ class Frames:
             return None
         (length,) = _LENGTH.unpack_from(buffer)
         if length > FROM_BOT_BYTES:
-            raise _too_long(length, buffer)
+            raise _too_long(length, bytes(buffer))
         end = 4 + length
         if len(buffer) < end:
             return None
-        self._buffer = buffer[end:]
-        return buffer[4:end]
+        body = bytes(buffer[4:end])
+        del buffer[:end]
+        return body
 
 
 def _too_long(length: int, buffer: bytes) -> BotError:
@@ -284,13 +299,14 @@ class Conversation:
             BotError: garbage/id for anything else, since nobody can answer what was not asked.
         """
         self._frames.feed(data)
-        while (body := self._frames.take()) is not None:
-            message = decode(body)
-            if not isinstance(message, Act) or not 0 < message.id < self.asked:
-                raise _garbage("id", "your bot sent a message before it was asked", body)
-            self._count_stale()
-        if self._frames:
-            raise _garbage("id", "your bot sent part of a message before it was asked", data)
+        try:
+            while (body := self._frames.take()) is not None:
+                self._drop(decode(body), body)
+            if self._frames:
+                raise _garbage("id", "your bot sent part of a message before it was asked", data)
+        except BotError:
+            self.state = State.CLOSED
+            raise
 
     def receive(self, data: bytes) -> Hello | Act | None:
         """Take bytes that were read and return the message due, or None while it is incomplete.
@@ -299,18 +315,13 @@ class Conversation:
             BotError: what came is garbage, or more than one message came.
         """
         self._frames.feed(data)
-        while (body := self._frames.take()) is not None:
-            message = decode(body)
-            if isinstance(message, Hello):
-                return self._greeted(message, body)
-            if self.state is not State.ASKED:
-                raise _garbage("type", f"your bot sent `act` while the conversation was {self.state.value}", body)
-            if message.id == self.asked:
-                self.state = State.PLAYING
-                return message
-            if not 0 < message.id < self.asked:
-                raise _garbage("id", f"your bot answered ask {message.id}; the last one was {self.asked}", body)
-            self._count_stale()
+        try:
+            while (body := self._frames.take()) is not None:
+                if (message := self._due(decode(body), body)) is not None:
+                    return message
+        except BotError:
+            self.state = State.CLOSED
+            raise
         return None
 
     def is_ready(self) -> bool:
@@ -320,6 +331,29 @@ class Conversation:
     def is_partial(self) -> bool:
         """Tell whether part of a frame was received: the difference between a silent and a slow bot."""
         return bool(self._frames)
+
+    def held_bytes(self) -> int:
+        """Return how much of what was read is not yet a message: at most a frame and one read."""
+        return len(self._frames)
+
+    def _due(self, message: Hello | Act, body: bytes) -> Hello | Act | None:
+        """Return a message if it is due now, or None for one that is dropped."""
+        if isinstance(message, Hello):
+            return self._greeted(message, body)
+        if self.state is not State.ASKED:
+            raise _garbage("type", f"your bot sent `act` while the conversation was {self.state.value}", body)
+        if message.id == self.asked:
+            self.state = State.PLAYING
+            return message
+        if not 0 < message.id < self.asked:
+            raise _garbage("id", f"your bot answered ask {message.id}; the last one was {self.asked}", body)
+        self._count_stale()
+        return None
+
+    def _drop(self, message: Hello | Act, body: bytes) -> None:
+        if not isinstance(message, Act) or not 0 < message.id < self.asked:
+            raise _garbage("id", "your bot sent a message before it was asked; answer each ask once", body)
+        self._count_stale()
 
     def _greeted(self, hello: Hello, body: bytes) -> Hello:
         if self.state is not State.GREETING:

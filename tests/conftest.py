@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+import trio
 from hypothesis import settings
+
+from arena.sandbox import Usage
+from tests.fakes import FakeProcess
 
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
@@ -15,3 +19,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden traces of tests/playthroughs")
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let bots seem to compute all the time, so that whatever is slow is slow by them."""
+    monkeypatch.setattr(FakeProcess, "usage", lambda _: Usage(1, 0, round(trio.current_time() * 1e6)))

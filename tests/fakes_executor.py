@@ -102,7 +102,7 @@ class FakeBot:
         if self._fault == "waiting" and self.talk.asked % self._one_in == 0:
             raise BotError(FaultKind.GARBAGE, "id", "your bot sent a message before it was asked")
 
-    def begin(self, ask: bytes, limit_s: float) -> None:
+    def begin(self, ask: bytes, limit_s: float, limit_is: str = "") -> None:
         self.answer = self.error = None
         self.elapsed_us = 0
         if not self.talk.asked and self.talk.state.value == "greeting":

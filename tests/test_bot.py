@@ -241,6 +241,34 @@ async def test_a_bot_that_never_reads_is_late_and_disturbs_nobody(autojump_clock
         assert bots[1].elapsed_us == 200_000, "a megabyte was sent and read meanwhile"
 
 
+@pytest.mark.parametrize(("pause_s", "is_in_time"), [(0.05, True), (0.07, False)])
+async def test_writing_reading_and_answering_have_one_deadline(
+    autojump_clock: MockClock, pause_s: float, is_in_time: bool
+) -> None:
+    async def reads_slowly(end: BotEnd) -> int | None:
+        end.send(HELLO)
+        read = 0
+        while read < MIB - 4096:
+            await trio.sleep(pause_s)
+            await trio.lowlevel.wait_readable(end.stdin)
+            read += len(os.read(end.stdin, 1 << 16))
+        end.send(act({"id": 1}, "x"))
+        await trio.sleep_forever()
+
+    async with opened(reads_slowly) as (bot,):
+        greet(bot)
+        await settle([bot], 0)
+        bot.send(bot.talk.deal("durak", 1, {}, 2, 0, 1))
+        bot.begin(bot.talk.ask(b"\xc0", ["x" * (MIB - 4096)], 1, 1), 1)
+        await settle([bot], 0)
+        if is_in_time:
+            assert bot.answer == Act(1, "x")
+            assert 800_000 <= bot.elapsed_us <= 900_000
+        else:
+            assert told(bot) == ("timeout", "silent")
+            assert bot.elapsed_us == 1_000_000
+
+
 async def test_a_long_message_goes_on_while_it_is_asked(autojump_clock: MockClock) -> None:
     async with opened(answering("x")) as (bot,):
         greet(bot)

@@ -184,8 +184,8 @@ def test_decisions_of_the_design_are_numbered_dated_and_short() -> None:
 
 def test_every_dependency_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["test"], *extras["rl"]]
+    extras, groups = project["project"]["optional-dependencies"], project["dependency-groups"]
+    needed = [*project["project"]["dependencies"], *groups["test"], *groups["fuzz"], *extras["rl"]]
     names = {re.split(r"[\[<>=~]", line)[0] for line in needed}
     found = re.search(r"^### 2\. .*?(?=^### 3\. )", (ROOT / "DESIGN.md").read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None

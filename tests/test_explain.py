@@ -55,9 +55,9 @@ class WatchedBot(FakeBot):
     def send(self, data: bytes) -> None:
         self.sent += [data] if data else []
 
-    def begin(self, ask: bytes, limit_s: float) -> None:
+    def begin(self, ask: bytes, limit_s: float, limit_is: str = "") -> None:
         self.send(ask)
-        super().begin(ask, limit_s)
+        super().begin(ask, limit_s, limit_is)
 
 
 @pytest.fixture(autouse=True)
