@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.cli import bench, bots, check, faults, new, play, replay, run, verify, views
+from arena.cli import bench, bots, check, doctor, faults, new, play, replay, run, verify, views
 from arena.cli.app import app
 
-__all__ = ["app", "bench", "bots", "check", "faults", "new", "play", "replay", "run", "verify", "views"]
+__all__ = ["app", "bench", "bots", "check", "doctor", "faults", "new", "play", "replay", "run", "verify", "views"]
