@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.doctor.examine import Verdict, examine
+from arena.doctor.examination import Verdict, examine
 from arena.doctor.finding import Status
 
 __all__ = ["Status", "Verdict", "examine"]

@@ -40,7 +40,7 @@ LINES = (
 _WARMED = "a file of the system that nobody else has read is slow the first time, and a clock cannot be taken away"
 _TOTALS = "both calls answer with totals of the machine, and interpreters need them"
 _ALWAYS = {"warmed": _WARMED, "totals": _TOTALS}
-_SHARED_FILES = "there is no private view of the machine's files"
+_SHARED_FILES = "bots see the machine's own files, whose times change"
 _NONE = {"plays", "environment", "survivors", "memory"}
 
 GAPS: Mapping[str, Mapping[str, str]] = {
@@ -49,7 +49,6 @@ GAPS: Mapping[str, Mapping[str, str]] = {
     "landlock": {
         **_ALWAYS,
         "atime": _SHARED_FILES,
-        "forks": "processes are counted for the whole user, so the limit is only near",
     },
     "none": {line.name: "no isolation" for line in LINES if line.name not in _NONE},
 }

@@ -98,7 +98,7 @@ class Report(msgspec.Struct, frozen=True):
 
     Attributes:
         found: what came of each thing it tried, or None if it was killed before it could say.
-        taken: MiB of memory that it had when it last said so.
+        taken: how much of what it takes it had when it last said so.
     """
 
     found: dict[str, str] | None
@@ -213,10 +213,10 @@ class Scene:
         self.token = secrets.token_hex(16)
 
     @asynccontextmanager
-    async def start(self, name: str, *arguments: object) -> AsyncIterator[Attack]:
-        """Start an attack."""
-        async with self._launch(("python3", "-m", ATTACKS.name, name, *map(str, arguments))) as started:
-            yield Attack(name, started)
+    async def start(self, *words: object) -> AsyncIterator[Attack]:
+        """Start an attack: its name, its arguments."""
+        async with self._launch(("python3", "-m", ATTACKS.name, *map(str, words))) as started:
+            yield Attack(str(words[0]), started)
 
     async def attack(self, name: str, *arguments: object) -> dict[str, str]:
         """Make an attack and return what it found."""

@@ -23,19 +23,23 @@ HOG_MIB = 224
 _CONTROL_MIB = 64
 """A control shows that an attack takes memory; it need not take all that there is."""
 _HELD_S = 0.2
-"""Memory counts as taken when it was held so long: who watches it looks more often."""
+"""Something counts as taken when it was held so long: who watches it looks more often."""
 FORKS = LIMITS.processes + 16
 _SCRATCH_MIB = {"TMPDIR": 72, "/dev/shm": 24}
 """About twice of what a bot is given."""
 
 
-async def _hog(scene: Scene, kind: str) -> Finding:
-    mib, held_s = (HOG_MIB, _HELD_S) if scene.contained else (_CONTROL_MIB, 0)
-    async with scene.start("hog", kind, mib, held_s) as attack:
-        report = await attack.report()
+async def _take(scene: Scene, part: str, unit: str, *attack: object) -> Finding:
+    """Make an attack that takes something and holds it; being killed for it is a way to be stopped."""
+    async with scene.start(*attack, _HELD_S if scene.contained else 0) as started:
+        report = await started.report()
     if report.found is None:
-        return {kind: Part(False, f"killed at {report.taken} MiB")}
+        return {part: Part(False, f"killed at {report.taken}{unit}")}
     return taken_at_its_word(report.found)
+
+
+async def _hog(scene: Scene, kind: str) -> Finding:
+    return await _take(scene, kind, " MiB", "hog", kind, HOG_MIB if scene.contained else _CONTROL_MIB)
 
 
 async def memory(scene: Scene) -> Finding:
@@ -53,7 +57,7 @@ async def tree(scene: Scene) -> Finding:
 
 async def forks(scene: Scene) -> Finding:
     """Attempt to start more processes than are allowed."""
-    return taken_at_its_word(await scene.attack("fork", FORKS))
+    return await _take(scene, "fork", "", "fork", FORKS)
 
 
 async def scratch(scene: Scene) -> Finding:

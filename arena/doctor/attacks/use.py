@@ -7,6 +7,7 @@ import ctypes
 import json
 import mmap
 import os
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def _take(memory: mmap.mmap | memoryview, mib: int, told: Callable[[int], object
         told(start + 4)
 
 
-def hog(kind: str, mib: str, hold: str) -> dict[str, str]:
+def hog(kind: str, mib: str, hold_s: str) -> dict[str, str]:
     """Take memory in one of several ways and hold it for some seconds."""
     taken = 0
 
@@ -54,7 +55,7 @@ def hog(kind: str, mib: str, hold: str) -> dict[str, str]:
 
     def take() -> object:
         held = _WAYS[kind](int(mib), told)
-        time.sleep(float(hold))
+        time.sleep(float(hold_s))
         return held() if callable(held) else None
 
     return {kind: f"{attempt(take)}: {taken} MiB"}
@@ -76,11 +77,13 @@ def _shared(mib: int, told: Callable[[int], None]) -> object:
 
 
 def _memory_file(mib: int, told: Callable[[int], None]) -> object:
-    fd = os.memfd_create("hog")
+    files = []
     for start in range(0, mib, 4):
-        os.write(fd, bytes(4 << 20))
+        if start % 16 == 0:  # several, below the limit on the size of a file; never mapped, so no process shows them
+            files.append(os.memfd_create("hog"))
+        os.write(files[-1], bytes(4 << 20))
         told(start + 4)
-    return fd
+    return files
 
 
 def _system_v(mib: int, told: Callable[[int], None]) -> object:
@@ -108,7 +111,7 @@ def _children(mib: int, told: Callable[[int], None]) -> object:
         children.append(child)
     os.close(write)
     taken = 0
-    while taken < mib and os.read(read, 1):  # ends early when no child is left
+    while taken < mib and select.select([read], [], [], 1)[0] and os.read(read, 1):  # or they were killed
         taken += 4
         told(taken)
 
@@ -122,8 +125,8 @@ def _children(mib: int, told: Callable[[int], None]) -> object:
 _WAYS = {"one": _private, "children": _children, "shared": _shared, "memfd": _memory_file, "SysV": _system_v}
 
 
-def fork(count: str) -> dict[str, str]:
-    """Start many processes that sleep."""
+def fork(count: str, hold_s: str) -> dict[str, str]:
+    """Start many processes that sleep, and keep them for some seconds."""
     made = 0
 
     def go() -> None:
@@ -134,6 +137,8 @@ def fork(count: str) -> dict[str, str]:
                 signal.pause()
                 os._exit(0)
             made += 1
+            tell(taken=made)
+        time.sleep(float(hold_s))
 
     return {"fork": f"{attempt(go)}: {made}"}
 
