@@ -17,7 +17,7 @@ from rich.text import Text
 from arena.cli.app import DEFAULT_DB, EXIT_NO, Db, IsolationLevel, Json, app
 from arena.cli.output import console, count_of, emit_json, harmless
 from arena.doctor import Status, Verdict, examine
-from arena.doctor.advice import way_out
+from arena.doctor.advice import ways_out
 from arena.doctor.timing import Remark, remarks
 from arena.errors import ConfigError
 from arena.sandbox import Level, available_level, require_level
@@ -32,8 +32,7 @@ def doctor(isolation: IsolationLevel = None, db: Db = DEFAULT_DB, as_json: Json 
     try:
         level = require_level(isolation, trusted=True)
     except ConfigError as error:
-        advice = way_out(str(error))
-        raise ConfigError(f"{error}\n{advice}" if advice else str(error)) from None
+        raise ConfigError("\n".join((str(error), *ways_out(str(error))))) from None
     with console(stderr=True).status("") as status:
         verdicts = trio.run(lambda: examine(level, db, tell=lambda line: status.update(f"attacking: {line.question}")))
     timing = remarks(os.sched_getaffinity(0))
@@ -59,7 +58,7 @@ def _document(level: Level, best: Level, problem: str, verdicts: list[Verdict], 
         "level": level.value,
         "best": best.value,
         "problem": problem,
-        "way_out": way_out(problem),
+        "ways_out": ways_out(problem),
         "holds": all(verdict.holds for verdict in verdicts),
         "enforced": sum(verdict.status is Status.ENFORCED for verdict in verdicts),
         "lines": [{**msgspec.structs.asdict(verdict), "holds": verdict.holds} for verdict in verdicts],
@@ -76,13 +75,13 @@ def _show(level: Level, problem: str, verdicts: list[Verdict], timing: list[Rema
     out.print(Text(f"isolation level: {level.value}, {enforced} of {len(verdicts)} lines enforced", style="bold"))
     if problem:
         out.print(Text(harmless(f"not a better one: {problem}")))
-        if advice := way_out(problem):
-            out.print(Text(f"way out: {advice}"))
+        for way in ways_out(problem):
+            out.print(Text(f"way out: {way}"))
     grid = _grid()
     for verdict in verdicts:
         evidence = Text(harmless(verdict.evidence), style="dim" if verdict.status is Status.ENFORCED else "")
         if verdict.status is not Status.ENFORCED and verdict.gap:
-            evidence.append(harmless(f" - {level.value} does not promise it: {verdict.gap}"), style="dim")
+            evidence.append(harmless(f" (not promised: {verdict.gap})"), style="dim")
         grid.add_row(Text(verdict.status.value, style=_STYLES[verdict.status]), Text(verdict.question), evidence)
     out.print(grid)
     out.print(Text("timing", style="bold"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _DOCKER = "in Docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
 _WAYS_OUT = (
-    ("not installed", "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"),
+    ("bwrap is not installed", "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"),
     (
         "uid map",
         "user namespaces are restricted, as by AppArmor on Ubuntu: "
@@ -17,16 +17,25 @@ _WAYS_OUT = (
         "or a bwrap that is setuid root; " + _DOCKER,
     ),
     ("proc", "/proc cannot be mounted, as in a container: in Docker --security-opt systempaths=unconfined"),
-    ("cgroup", "a cgroup of one's own is needed: systemd-run --user --scope -p Delegate=yes arena ..., or run as root"),
+    (
+        "control group",
+        "bots need control groups of their own: systemd-run --user --scope -p Delegate=yes arena ..., or be root",
+    ),
+    ("landlock", "a kernel of 6.12 or newer with landlock among its security modules (/sys/kernel/security/lsm)"),
     ("filter of system calls", "this kind of machine is not known: arena/sandbox/seccomp.py needs its call numbers"),
     (
         "Permission denied",
         "a folder on the way to the interpreter or the database may not be entered by bots: see ls -ld",
     ),
 )
-"""By what the reason contains; the first that fits."""
+"""By what a reason contains; the first that fits."""
 
 
-def way_out(problem: str) -> str:
-    """Return what can be done about a reason, or an empty string if nothing is known."""
-    return next((way for part, way in _WAYS_OUT if part.lower() in problem.lower()), "")
+def ways_out(problem: str) -> list[str]:
+    """Return what can be done about the reasons in a text, which stand between semicolons."""
+    found = (_way_out(reason) for reason in problem.split("; "))
+    return list(dict.fromkeys(way for way in found if way))
+
+
+def _way_out(reason: str) -> str:
+    return next((way for part, way in _WAYS_OUT if part.lower() in reason.lower()), "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,8 @@ _LINE_S = 60.0
 """More than any line takes, with all its attacks."""
 
 Launcher = Callable[[Level, Room, Sequence[str], Limits], AbstractAsyncContextManager[Started]]
+_LOOK_EVERY_S = 0.1
+"""As often as a referee looks at what all processes of a bot use together."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -49,12 +51,28 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.status is Status.ENFORCED or bool(self.gap)
 
 
+@asynccontextmanager
+async def open_watched(level: Level, room: Room, argv: Sequence[str], limits: Limits) -> AsyncIterator[Started]:
+    """Start a program as matches do, and kill it, as a referee does, when its whole tree uses too much."""
+    async with open_sandboxed(level, room, argv, limits) as process, trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            while True:
+                await trio.sleep(_LOOK_EVERY_S)
+                if process.excess(process.usage()):
+                    process.kill()
+
+        nursery.start_soon(watch)
+        yield process
+        nursery.cancel_scope.cancel()
+
+
 async def examine(
     level: Level,
     database: Path,
     *,
     lines: Iterable[Line] = LINES,
-    launcher: Launcher = open_sandboxed,
+    launcher: Launcher = open_watched,
     tell: Callable[[Line], None] = lambda line: None,
 ) -> list[Verdict]:
     """Make all attacks at a level.

@@ -22,7 +22,7 @@ HOG_MIB = 224
 """A process may have twice the memory, since its stacks count; so much is no limit any more."""
 _CONTROL_MIB = 64
 """A control shows that an attack takes memory; it need not take all that there is."""
-_HELD_S = 0.2
+_HELD_S = 0.3
 """Something counts as taken when it was held so long: who watches it looks more often."""
 FORKS = LIMITS.processes + 16
 _SCRATCH_MIB = {"TMPDIR": 72, "/dev/shm": 24}
@@ -50,7 +50,7 @@ async def memory(scene: Scene) -> Finding:
 async def tree(scene: Scene) -> Finding:
     """Attempt to take memory in ways that no limit of a process counts."""
     finding: Finding = {}
-    for kind in ("children", "shared", "memfd", "SysV"):
+    for kind in ("children", "orphans", "shared", "memfd", "SysV"):
         finding |= await _hog(scene, kind)
     return finding
 
