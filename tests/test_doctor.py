@@ -248,7 +248,7 @@ def test_attacks_import_nothing_of_the_arena() -> None:
         ("bwrap: setting up uid map: Permission denied", "apparmor_restrict_unprivileged_userns=0"),
         ("bwrap: No permissions to create new namespace", "seccomp=unconfined"),
         ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"),
-        ("no control group can be made in /sys/fs/cgroup: Permission denied", "Delegate=yes"),
+        ("no control group can be made in /sys/fs/cgroup/process: Permission denied", "Delegate=yes"),
         ("this kernel has no landlock, or forbids it", "security modules"),
         ("there is no filter of system calls for riscv64", "seccomp.py"),
         ("bwrap: Can't find source path /root/x: Permission denied", "ls -ld"),
@@ -350,10 +350,20 @@ def test_the_command_tells_level_reason_and_lines(found: list[Verdict]) -> None:
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "isolation level: none, 1 of 2 lines enforced"
-    assert lines[1] == "not a better one: bwrap is not installed"
+    assert lines[1] == "what does not work here: bwrap is not installed"
     assert lines[2].startswith("way out: install bubblewrap")
     assert re.search(r"NOT ENFORCED +no totals +sysinfo·\[2J \(not promised: a gap\)", result.stdout)
     assert lines[-1].strip() == "none holds what it promises"
+
+
+def test_a_level_that_was_asked_for_is_told_from_the_best(found: list[Verdict]) -> None:
+    result = CliRunner().invoke(app, ["doctor", "--isolation", "none"])
+    assert "the best that works here" not in result.stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("arena.cli.doctor.available_level", lambda: (Level.NAMESPACED, ""))
+        result = CliRunner().invoke(app, ["doctor", "--isolation", "none"])
+    assert result.stdout.splitlines()[1] == "the best that works here is namespaced"
+    assert "what does not work" not in result.stdout
 
 
 def test_a_broken_promise_is_exit_code_1(found: list[Verdict]) -> None:

@@ -40,7 +40,7 @@ def doctor(isolation: IsolationLevel = None, db: Db = DEFAULT_DB, as_json: Json 
     if as_json:
         emit_json("doctor/1", _document(level, best, problem, verdicts, timing))
     else:
-        _show(level, problem, verdicts, timing)
+        _show(level, best, problem, verdicts, timing)
     if broken:
         raise typer.Exit(EXIT_NO)
 
@@ -69,12 +69,14 @@ def _document(level: Level, best: Level, problem: str, verdicts: list[Verdict], 
     }
 
 
-def _show(level: Level, problem: str, verdicts: list[Verdict], timing: list[Remark]) -> None:
+def _show(level: Level, best: Level, problem: str, verdicts: list[Verdict], timing: list[Remark]) -> None:
     out = console()
     enforced = sum(verdict.status is Status.ENFORCED for verdict in verdicts)
     out.print(Text(f"isolation level: {level.value}, {enforced} of {len(verdicts)} lines enforced", style="bold"))
+    if level is not best:
+        out.print(Text(f"the best that works here is {best.value}"))
     if problem:
-        out.print(Text(harmless(f"not a better one: {problem}")))
+        out.print(Text(harmless(f"what does not work here: {problem}")))
         for way in ways_out(problem):
             out.print(Text(f"way out: {way}"))
     grid = _grid()

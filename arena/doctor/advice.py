@@ -16,7 +16,7 @@ _WAYS_OUT = (
         "user namespaces are forbidden: sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000, "
         "or a bwrap that is setuid root; " + _DOCKER,
     ),
-    ("proc", "/proc cannot be mounted, as in a container: in Docker --security-opt systempaths=unconfined"),
+    ("mount proc", "/proc cannot be mounted, as in a container: in Docker --security-opt systempaths=unconfined"),
     (
         "control group",
         "bots need control groups of their own: systemd-run --user --scope -p Delegate=yes arena ..., or be root",
