@@ -1,8 +1,12 @@
-"""All commands at once, as help and completion need them; each module registers its own."""
+"""All commands, for help and completion, which need every one of them."""
 
 from __future__ import annotations
 
-from arena.cli import bench, bots, check, faults, logs, new, play, replay, run, verify, views, why
-from arena.cli.app import app
+from importlib import import_module
 
-__all__ = ["app", "bench", "bots", "check", "faults", "logs", "new", "play", "replay", "run", "verify", "views", "why"]
+from arena.cli.app import MODULES, app
+
+__all__ = ["app"]
+
+for _name in sorted(set(MODULES.values())):
+    import_module(f"arena.cli.{_name}")
