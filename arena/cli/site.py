@@ -22,7 +22,7 @@ from arena.lane import LaneConfig, host_for, machine_facts
 from arena.records import BotRef
 from arena.sandbox import Level
 from arena.sandbox.environment import make_runtime
-from arena.sandbox.orphans import adopt_orphans
+from arena.sandbox.orphans import adopting
 from arena.store import bots
 from arena.store.database import writing
 
@@ -70,14 +70,14 @@ async def open_site_lanes(site: Site, jobs: int) -> AsyncIterator[LocalLanes]:
 @contextmanager
 def own_lane(site: Site) -> Iterator[OpenHost]:
     """Make this process a lane for a while: it plays the bots of a site itself, pinned with them to one core."""
-    adopt_orphans()
     before = os.sched_getaffinity(0)
     config = LaneConfig(site.level.value, str(site.runtime), max(before))
-    os.sched_setaffinity(0, {config.core})
-    try:
-        yield partial(host_for, config, machine=machine_facts())
-    finally:
-        os.sched_setaffinity(0, before)
+    with adopting():
+        os.sched_setaffinity(0, {config.core})
+        try:
+            yield partial(host_for, config, machine=machine_facts())
+        finally:
+            os.sched_setaffinity(0, before)
 
 
 def check_jobs(jobs: int | None, *, oversubscribe: bool) -> int:

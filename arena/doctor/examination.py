@@ -19,7 +19,7 @@ from arena.doctor.use import LIMITS
 from arena.errors import ArenaError
 from arena.sandbox import Level, Limits, Room, open_sandboxed
 from arena.sandbox.environment import make_runtime
-from arena.sandbox.orphans import adopt_orphans
+from arena.sandbox.orphans import adopting
 
 _LINE_S = 60.0
 """More than any line takes, with all its attacks."""
@@ -82,9 +82,9 @@ async def examine(
         launcher: starts what is contained, as matches do.
         tell: called with each line before its attacks.
     """
-    adopt_orphans()
     verdicts = []
-    with tempfile.TemporaryDirectory(prefix="arena-doctor-", ignore_cleanup_errors=True) as folder:
+    made = tempfile.TemporaryDirectory(prefix="arena-doctor-", ignore_cleanup_errors=True)
+    with made as folder, adopting():
         contained, control = _scenes(level, Path(folder), database, launcher)
         for line in lines:
             tell(line)

@@ -6,11 +6,17 @@ import contextlib
 import ctypes
 import os
 import signal
-from pathlib import Path
+from collections.abc import Iterator
+
+from arena.sandbox import tree
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WATCHED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+
+
+_spared: set[int] = set()
+"""Children that were there before others were adopted for a while."""
 
 
 def _prctl(option: int, value: int) -> None:
@@ -24,6 +30,21 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+@contextlib.contextmanager
+def adopting() -> Iterator[None]:
+    """Adopt orphans for a while, in a process that has other children, which are spared; all adopted are killed."""
+    before = _spared.copy()
+    _spared.update(tree.children(os.getpid()))
+    adopt_orphans()
+    try:
+        yield
+    finally:
+        kill_children()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+        _spared.clear()
+        _spared.update(before)
+
+
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent thread ends; end at once if the parent already has."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -31,18 +52,10 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _children() -> list[int]:
-    children: list[int] = []
-    for path in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # that thread has ended
-            children += map(int, path.read_text().split())
-    return children
-
-
 def kill_children() -> int:
     """Kill and reap every child, and every orphan that becomes a child by it; return how many there were."""
     killed = 0
-    while children := _children():
+    while children := set(tree.children(os.getpid())) - _spared:
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
