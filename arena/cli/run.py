@@ -23,6 +23,7 @@ from arena.errors import ConfigError
 from arena.plan import Plan, allows_smaller, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
 from arena.records import BotHash, BotRef
 from arena.sandbox import require_level
+from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
 from arena.store.database import open_writer, writing
@@ -76,7 +77,7 @@ def run(
     site = open_site(db, require_level(isolation, trusted=trusted))
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
     with open_writer(db) as opened:
-        found = trio.run(_run, opened, site, config, lanes, mode)
+        found = trio.run(_run, opened, site, config, lanes, mode, trusted)
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -90,7 +91,9 @@ def run(
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
 
 
-async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, mode: Mode) -> Tournament | None:
+async def _run(
+    db: Database, site: Site, config: TournamentConfig, lanes: int, mode: Mode, trusted: bool
+) -> Tournament | None:
     """Return the finished tournament, or None if it was stopped."""
     now = time.time()
     games = config.given()
@@ -112,7 +115,14 @@ async def _run(db: Database, site: Site, config: TournamentConfig, lanes: int, m
         emit_json(
             "event/1", {"event": "Commitment", "tournament": tournament.name, "sha256": tournament.commitment.hex()}
         )
-    return await _play(db, site, tournament, by_hash(players), lanes, mode)
+    if trusted:
+        return await _play(db, site, tournament, by_hash(players), lanes, mode)
+    if mode in ("bars", "lines"):
+        say("reading what all bots may read into memory, so that they tell each other nothing by it (not if --trusted)")
+    async with kept_warm([*shared_folders(), site.bots, site.runtime]) as problem:
+        if problem and mode != "events":
+            say(f"{problem}, too much to keep in memory: a bot can tell its next leg something by what it reads")
+        return await _play(db, site, tournament, by_hash(players), lanes, mode)
 
 
 async def _play(

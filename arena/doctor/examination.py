@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -14,14 +15,15 @@ import trio
 
 from arena.doctor.finding import Finding, Line, Status, evidence, judge
 from arena.doctor.promises import GAPS, LINES
-from arena.doctor.stage import ATTACKS, Launch, NotRun, Scene, Started, open_plain
+from arena.doctor.stage import ATTACKS, NotRun, Scene, Started, open_plain
 from arena.doctor.use import LIMITS
 from arena.errors import ArenaError
 from arena.sandbox import Level, Limits, Room, open_sandboxed
 from arena.sandbox.environment import make_runtime
 from arena.sandbox.orphans import adopting
+from arena.sandbox.warm import SHARE, TooLarge, available_bytes, warm
 
-_LINE_S = 60.0
+_LINE_S = 120.0
 """More than any line takes, with all its attacks."""
 
 Launcher = Callable[[Level, Room, Sequence[str], Limits], AbstractAsyncContextManager[Started]]
@@ -111,10 +113,13 @@ def _scenes(level: Level, folder: Path, database: Path, launcher: Launcher) -> t
         env = {**os.environ, "TMPDIR": str(folder / "open")}
         return open_plain((str(runtime / "bin" / argv[0]), *argv[1:]), bot, env)
 
-    def scene(start: Launch, *, contained: bool) -> Scene:
-        return Scene(start, folder, runtime, database, contained=contained)
+    def read(folders: Sequence[Path]) -> None:
+        if level is not Level.NONE:  # whoever plays at it trusts all bots
+            with contextlib.suppress(TooLarge):
+                warm(folders, round(SHARE * available_bytes()))
 
-    return scene(launch, contained=True), scene(launch_plainly, contained=False)
+    attacked = Scene(launch, folder, runtime, database, contained=True, warm=read)
+    return attacked, Scene(launch_plainly, folder, runtime, database, contained=False)
 
 
 async def _examine_line(line: Line, level: Level, contained: Scene, control: Scene) -> Verdict:

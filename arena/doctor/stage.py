@@ -196,6 +196,7 @@ class Scene:
 
     Attributes:
         contained: False in a control, which must not harm the machine.
+        warm: reads folders that all bots may read into memory, as a tournament does before its first match.
         folder: of all scenes, readable by everybody; `open` in it may be written by everybody.
         bot: the folder with the attacks.
         runtime: the interpreter that attacks use.
@@ -203,9 +204,19 @@ class Scene:
         token: what nobody can know who was not told.
     """
 
-    def __init__(self, launch: Launch, folder: Path, runtime: Path, database: Path, *, contained: bool) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        folder: Path,
+        runtime: Path,
+        database: Path,
+        *,
+        contained: bool,
+        warm: Callable[[Sequence[Path]], object] = lambda folders: None,
+    ) -> None:
         self._launch = launch
         self.contained = contained
+        self.warm = warm
         self.folder = folder
         self.bot = folder / "bot"
         self.runtime = runtime
