@@ -133,9 +133,12 @@ class Sandboxed:
         return None
 
     def pause(self) -> None:
-        """Stop all of its processes, until `resume`."""
+        """Stop all of its processes, until `resume`.
+
+        What nothing contains is left alone: a process that leaves the group just then would never be told to go on.
+        """
         self._learn_root()
-        if self._root and not self._is_paused:
+        if self._root and self._status is not None and not self._is_paused:
             self._is_paused = True
             self._signal_all(signal.SIGSTOP)
 
