@@ -21,6 +21,7 @@ import trio
 from arena import __version__
 from arena.bot import Process
 from arena.errors import InfraError, OverloadError
+from arena.games import GAMES
 from arena.records import BotRef, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.sandbox import Level, Limits, Room, open_sandboxed
@@ -84,9 +85,13 @@ def machine_facts() -> Machine:
 
 
 def _cpu_limit_s(spec: MatchSpec) -> int:
-    """Return the CPU seconds a process may use in a leg: all the time its clocks can give it, and a margin."""
+    """Return the CPU seconds a process may use in a leg: twice what its clocks can give it, and a margin.
+
+    Twice, since it may also work between its decisions.
+    """
     clock = spec.clock
-    a_deal_ms = 2 * clock.bank_ms + 1000 * clock.increment_ms
+    decisions = GAMES[spec.game].max_decisions(spec.options, len(spec.bots))
+    a_deal_ms = 2 * (clock.bank_ms + decisions * clock.increment_ms)
     return _CPU_MARGIN_S + (clock.startup_ms + len(spec.decks) * a_deal_ms) // 1000
 
 

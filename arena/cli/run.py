@@ -22,7 +22,7 @@ from arena.config import TournamentConfig, load_tournament, tournament_from_opti
 from arena.errors import ConfigError
 from arena.plan import Plan, allows_smaller, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
 from arena.records import BotHash, BotRef
-from arena.sandbox import require_level
+from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
@@ -75,6 +75,8 @@ def run(
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
+    if isolation is None and site.level in (Level.LANDLOCK, Level.NONE):
+        say(f"isolation is {site.level} here ({available_level()[1]}); `arena doctor` says more")
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
     with open_writer(db) as opened:
         found = trio.run(_run, opened, site, config, lanes, mode, trusted)
