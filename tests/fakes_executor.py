@@ -157,6 +157,7 @@ class FakeLanes:
 
     Attributes:
         voids: by match id, how often it is void before it can be played; -1 for ever.
+        void: why.
         played: ids in the order of completion.
         most: the most matches that were handed over at a time.
         stop_after: matches after which `stopping` is set, as Ctrl-C would.
@@ -166,6 +167,7 @@ class FakeLanes:
     def __init__(self, lanes: int = 2, shuffle: int | None = None) -> None:
         self.lanes = lanes
         self.voids: dict[int, int] = {}
+        self.void = InfraError("the lane died")
         self.played: list[int] = []
         self.most = 0
         self.stopping = trio.Event()
@@ -186,7 +188,7 @@ class FakeLanes:
     async def _play(self, spec: MatchSpec) -> MatchRecord:
         if self.voids.get(spec.id, 0):
             self.voids[spec.id] -= 1
-            raise InfraError("the lane died")
+            raise self.void
         if len(self.played) == self.fail_after:
             raise KeyboardInterrupt
         if self._luck:

@@ -15,7 +15,7 @@ import trio
 from sqlite_utils import Database
 from trio.testing import MockClock
 
-from arena.errors import ConfigError, InfraError
+from arena.errors import ConfigError, InfraError, OverloadError
 from arena.games import GAMES
 from arena.plan import (
     Plan,
@@ -34,7 +34,7 @@ from arena.schedule.seatings import seatings
 from arena.store import matches, ratings, tournaments
 from arena.store.database import open_writer
 from arena.store.tournaments import Entrant, Tournament
-from arena.tournament import ATTEMPTS, MatchPlayed, MatchVoid, RoundBegan, RoundComplete, run
+from arena.tournament import ATTEMPTS, OVERLOADS, MatchPlayed, MatchVoid, RoundBegan, RoundComplete, run
 from tests.fakes_executor import FakeLanes, begin, by_hash, refs, result, use_fake_bots
 
 ALL: dict[str, dict[str, Value]] = {
@@ -385,6 +385,20 @@ def test_void_matches_are_played_again(db: Database, other: Database) -> None:
     voids = [(event.match, event.reason) for event in events if isinstance(event, MatchVoid)]
     assert sorted(voids) == [(1, "the lane died")] * (ATTEMPTS - 1) + [(4, "the lane died")]
     assert result(db, spring, SMALL) == whole(other, plan, bots)
+
+
+def test_a_machine_that_is_too_loaded_twice_stops_the_tournament(db: Database, other: Database) -> None:
+    """Sooner than other failures: a bot that can bring it about must not have many tries."""
+    plan, bots = Plan("swiss", SMALL, 2), refs(4)
+    lanes = FakeLanes()
+    lanes.void = OverloadError("too loaded")
+    lanes.voids = {1: OVERLOADS - 1}
+    assert play(db, begin(db, plan, bots), bots, lanes)[0]
+    lanes = FakeLanes()
+    lanes.void = OverloadError("too loaded")
+    lanes.voids = {2: OVERLOADS}
+    with pytest.raises(InfraError, match=f"^match 2 was void {OVERLOADS} times; the last time: too loaded$"):
+        play(other, begin(other, plan, bots), bots, lanes)
 
 
 def test_a_match_that_is_void_too_often_stops_the_tournament_and_scores_nobody(db: Database, other: Database) -> None:
