@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from itertools import islice
 from pathlib import Path
@@ -81,9 +82,16 @@ def test_a_level_that_does_not_work_is_named_with_the_reason(monkeypatch: pytest
 def test_a_level_that_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "START_LIMIT_MS", -1000.0)
     monkeypatch.setattr(commands, "LEVEL_LIMIT", 0.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
     ran = bench_sandbox()
     assert ran.exit_code == 1
-    for what in ("a start (compiled)", "a start (Python)", "times the round trip", "times the decision"):
+    for what in (
+        "99.0 programs want",
+        "a start (compiled)",
+        "a start (Python)",
+        "times the round trip",
+        "times the decision",
+    ):
         assert what in ran.stderr
     monkeypatch.setattr(commands, "START_LIMIT_MS", 1000.0)
     monkeypatch.setattr(commands, "LEVEL_LIMIT", 1000.0)

@@ -124,6 +124,8 @@ def sandbox(
             typer.echo(f"{level} does not work here: {harmless(reason)}")
     if dear := _too_dear(costs):
         say(f"more than wanted at {Level.NAMESPACED}: {'; '.join(dear)}")
+        if (load := os.getloadavg()[0]) > (cores := os.cpu_count() or 1):
+            say(f"but this machine is busy, which makes starts slow: {load:.1f} programs want its {cores} cores")
         raise typer.Exit(EXIT_NO)
 
 
