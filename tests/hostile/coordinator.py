@@ -99,7 +99,8 @@ async def coordinate(config: LaneConfig, attempt: Attempt) -> None:
             os.kill(lane, signal.SIGKILL)
         else:
             tell(Ending(lane))
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid() if attempt.victim == "coordinator" else os.getppid(), signal.SIGKILL)
+            await trio.sleep_forever()
 
 
 def make(order: Order, number: int) -> NoReturn:
@@ -121,7 +122,7 @@ def main() -> None:
             make(order, number)
     while len(codes) < len(order.attempts):
         codes.append(os.waitstatus_to_exitcode(os.wait()[1]))
-    expected = {"lane": 0, "coordinator": 128 + signal.SIGKILL}
+    expected = {"lane": 0, "coordinator": 128 + signal.SIGKILL, "supervisor": -signal.SIGKILL}
     assert sorted(codes) == sorted(expected[attempt.victim] for attempt in order.attempts), codes
 
 

@@ -21,8 +21,8 @@ from arena.sandbox.cgroup import find_home
 from arena.sandbox.environment import make_runtime
 from arena.sandbox.orphans import adopting
 from tests.fakes import spec_of
-from tests.hostile.coordinator import Attempt, Ending, Order
-from tests.scripts import HONEST, LEVELS, living, script, token
+from tests.hostile.coordinator import Attempt, Ending, Order, bots_left
+from tests.scripts import HONEST, LEVELS, living, script, token, wait_gone
 
 PATIENT = Clock(decision_ms=20_000, bank_ms=60_000, startup_ms=20_000)
 
@@ -115,7 +115,7 @@ def endings(level: Level, runtime: Path, folder: Path, tried: Sequence[Attempt])
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
-    assert [pid for attempt in tried for word in attempt.words for pid in living(word)] == []
+    assert bots_left(tuple(word for attempt in tried for word in attempt.words)) == ()
     return [msgspec.json.decode(line, type=Ending) for line in done.stdout.splitlines()]
 
 
@@ -123,10 +123,14 @@ HOW_OFTEN = [pytest.param(10), pytest.param(60, marks=pytest.mark.nightly)]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("victim", ["coordinator", "supervisor"])
 @pytest.mark.parametrize("count", HOW_OFTEN)
-def test_nothing_outlives_a_coordinator_that_is_killed(level: Level, runtime: Path, tmp_path: Path, count: int) -> None:
-    ended = endings(level, runtime, tmp_path, attempts("coordinator", tmp_path, count))
+def test_nothing_outlives_a_coordinator_that_is_killed(
+    level: Level, runtime: Path, tmp_path: Path, count: int, victim: str
+) -> None:
+    ended = endings(level, runtime, tmp_path, attempts(victim, tmp_path, count))
     assert len(ended) == count
+    assert wait_gone([ending.lane for ending in ended]) == []
     if level is Level.STRICT:
         find_home.cache_clear()
         home = find_home()  # it sweeps
