@@ -32,7 +32,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """Whom to kill in a match of many legs, so long after it began.
 
     Attributes:
-        victim: `lane` or `coordinator`.
+        victim: `lane`, `coordinator`, or its `supervisor`.
         warm: the lane has played before, so that bots start at once.
         words: in the command lines of all processes of the bots.
     """
@@ -95,12 +95,10 @@ async def coordinate(config: LaneConfig, attempt: Attempt) -> None:
         await trio.testing.wait_all_tasks_blocked()
         (lane,) = tree.children(os.getpid())
         await trio.sleep(attempt.delay_s)
-        if attempt.victim == "lane":
-            os.kill(lane, signal.SIGKILL)
-        else:
+        victims = {"lane": lane, "coordinator": os.getpid(), "supervisor": os.getppid()}
+        if attempt.victim != "lane":
             tell(Ending(lane))
-            os.kill(os.getpid() if attempt.victim == "coordinator" else os.getppid(), signal.SIGKILL)
-            await trio.sleep_forever()
+        os.kill(victims[attempt.victim], signal.SIGKILL)
 
 
 def make(order: Order, number: int) -> NoReturn:

@@ -22,7 +22,7 @@ from arena.sandbox.environment import make_runtime
 from arena.sandbox.orphans import adopting
 from tests.fakes import spec_of
 from tests.hostile.coordinator import Attempt, Ending, Order, bots_left
-from tests.scripts import HONEST, LEVELS, living, script, token, wait_gone
+from tests.scripts import HONEST, LEVELS, LaneProcess, living, script, token, wait_gone
 
 PATIENT = Clock(decision_ms=20_000, bank_ms=60_000, startup_ms=20_000)
 
@@ -39,20 +39,25 @@ def level(request: pytest.FixtureRequest) -> Level:
 
 
 SPAMMER = """
-import os, signal, sys
+import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+def fork():
+    while True:
+        try:
+            return os.fork()
+        except BlockingIOError:  # too many at once
+            pass
+
 for _ in range(8):
-    if os.fork() == 0:
+    if fork() == 0:
         try:
             os.setsid()
         except PermissionError:
             pass
         while True:
-            try:
-                if os.fork():
-                    os._exit(0)
-            except BlockingIOError:
-                pass
+            if fork():
+                os._exit(0)
 os.write(1, b"!")
 signal.pause()
 """
@@ -74,6 +79,7 @@ async def test_of_twenty_spammers_nothing_is_left(level: Level, runtime: Path, t
 
 # --- killed at any instant
 
+VICTIMS = ("coordinator", "supervisor", "lane")
 FAMILY = """
 import ctypes
 ctypes.CDLL(None).prctl(1, 0)  # it would rather not die with its parent
@@ -93,15 +99,19 @@ def long_match(folder: Path) -> MatchSpec:
     return replace(spec_of(*bots, game="durak", clock=PATIENT), legs=((0, 1),) * 200)
 
 
-def attempts(victim: str, folder: Path, count: int) -> list[Attempt]:
-    """Return attempts spread over the life of a match: in the starts of bots, in play, and while the lane starts."""
-    rng = random.Random(f"{victim} {count}")
+def attempts(folder: Path, count: int) -> list[Attempt]:
+    """Return attempts by turns on each victim and over the life of a match.
+
+    One third is in the starts of bots, one in play, and one while the lane starts.
+    """
+    rng = random.Random(count)
     made = []
     for number in range(count):
-        delay_s = rng.uniform(0, (0.03, 0.3, 0.6)[number % 3])
+        stage = number // len(VICTIMS) % 3
         spec = long_match(folder / str(number))
         words = tuple(token(Path(bot.folder)) for bot in spec.bots)
-        made.append(Attempt(victim, delay_s, number % 3 != 2, spec, words))
+        delay_s = rng.uniform(0, (0.03, 0.3, 0.6)[stage])
+        made.append(Attempt(VICTIMS[number % len(VICTIMS)], delay_s, stage != 2, spec, words))
     return made
 
 
@@ -119,29 +129,32 @@ def endings(level: Level, runtime: Path, folder: Path, tried: Sequence[Attempt])
     return [msgspec.json.decode(line, type=Ending) for line in done.stdout.splitlines()]
 
 
-HOW_OFTEN = [pytest.param(10), pytest.param(60, marks=pytest.mark.nightly)]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["coordinator", "supervisor"])
-@pytest.mark.parametrize("count", HOW_OFTEN)
-def test_nothing_outlives_a_coordinator_that_is_killed(
-    level: Level, runtime: Path, tmp_path: Path, count: int, victim: str
+@pytest.mark.parametrize("count", [12, pytest.param(180, marks=pytest.mark.nightly)])
+def test_nothing_outlives_a_lane_or_a_coordinator_that_is_killed(
+    level: Level, runtime: Path, tmp_path: Path, count: int
 ) -> None:
-    ended = endings(level, runtime, tmp_path, attempts(victim, tmp_path, count))
+    ended = endings(level, runtime, tmp_path, attempts(tmp_path, count))
     assert len(ended) == count
+    of_lanes = [(ending.told, ending.left) for ending in ended if ending.told]
+    assert of_lanes == [("a lane ended with -9", ())] * (count // len(VICTIMS)), "the match is void, the run goes on"
     assert wait_gone([ending.lane for ending in ended]) == []
     if level is Level.STRICT:
         find_home.cache_clear()
         home = find_home()  # it sweeps
         folders = [folder for parent in (home.memory, home.pids) for folder in parent.glob("arena-[0-9]*")]
-        assert {f.name.split("-")[1] for f in folders}.isdisjoint(str(ending.lane) for ending in ended)
+        assert {folder.name.split("-")[1] for folder in folders}.isdisjoint(str(ending.lane) for ending in ended)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", HOW_OFTEN)
-def test_a_match_is_void_and_nothing_of_it_lives_when_its_lane_is_killed(
-    level: Level, runtime: Path, tmp_path: Path, count: int
-) -> None:
-    ended = endings(level, runtime, tmp_path, attempts("lane", tmp_path, count))
-    assert [(ending.told, ending.left) for ending in ended] == [("a lane ended with -9", ())] * count
+# --- left in peace
+
+
+@pytest.mark.nightly
+def test_a_healthy_bot_that_is_idle_for_long_lives_on(level: Level, runtime: Path, tmp_path: Path) -> None:
+    """No signal of a parent's thread that has ended reaches it, nor one of ours."""
+    thinks = "hello()\nq = ask()\ntime.sleep(16)\nanswer(q)\nplay_on()"
+    bots = [script(tmp_path / "thinks", thinks), script(tmp_path / "waits", HONEST)]
+    clock = Clock(decision_ms=60_000, bank_ms=300_000, startup_ms=20_000)
+    lane = LaneProcess(LaneConfig(level, str(runtime)))
+    assert lane.play(spec_of(*bots, clock=clock)).faults == ()
+    assert lane.close() == 0
