@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,6 +123,23 @@ async def test_a_running_program_has_no_exit_code_and_uses_cpu_time(level: Level
         started.kill()
         await started.wait()
         assert started.exit_code() == -9
+
+
+async def test_what_stays_stopped_when_all_may_go_on_is_woken_by_the_next_look(room: Room) -> None:
+    """As one does that was being forked meanwhile; never while all are to be stopped."""
+    async with open_sandboxed(Level.NONE, room, ("sh", "-c", "echo; read line; echo woken"), LIMITS) as started:
+        await trio.lowlevel.wait_readable(started.stdout)
+        assert os.read(started.stdout, 10) == b"\n"
+        started.pause()
+        os.write(started.stdin, b"\n")
+        started.usage()
+        with trio.move_on_after(0.05) as scope:
+            await trio.lowlevel.wait_readable(started.stdout)
+        assert scope.cancelled_caught
+        started.resume()
+        os.kill(started._root, signal.SIGSTOP)
+        started.usage()
+        assert await output(started) == b"woken\n"
 
 
 async def test_the_cpu_time_of_what_has_ended_is_final_or_unknown(level: Level, room: Room) -> None:

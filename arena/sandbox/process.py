@@ -61,6 +61,7 @@ class Sandboxed:
         self._bot_pid = self._root
         self._root_fd: int | None = None
         self._is_paused = False
+        self._was_paused = False
         self._is_outside = False
         self.stdin, self.stdout, self.stderr = pipes
         self.pidfd = os.pidfd_open(popen.pid)
@@ -110,6 +111,10 @@ class Sandboxed:
     def usage(self) -> tree.Usage:
         """Return what the whole tree uses; nothing before it is contained."""
         self._learn_root()
+        if self._was_paused and not self._is_paused:
+            # Who was just being forked when its group was stopped and continued is stopped, and stays so: an ignored
+            # SIGCONT does not take the stop back from a fork that is under way (Linux, __send_signal_locked).
+            self._signal_all(signal.SIGCONT)
         if not self._root:
             return tree.Usage(0, 0, 0)
         return tree.usage(self._root, self._limits.memory_mib << 20)
@@ -136,7 +141,7 @@ class Sandboxed:
         """Stop all of its processes, until `resume`."""
         self._learn_root()
         if self._root and not self._is_paused:
-            self._is_paused = True
+            self._is_paused = self._was_paused = True
             self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
