@@ -52,6 +52,7 @@ def connect(family, address):
 
 port, abstract, secret, runner, victim = sys.argv[2:7]
 tried("tcp", lambda: connect(socket.AF_INET, ("127.0.0.1", int(port))))
+tried("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"!", ("127.0.0.1", int(port))) and 0)
 tried("abstract", lambda: connect(socket.AF_UNIX, "\\0" + abstract))
 tried("secret", lambda: open(secret).read())
 tried("passwd", lambda: open("/etc/passwd").read())
@@ -77,6 +78,8 @@ tried("host sys", lambda: len(os.listdir("/proc/sys")))
 tried("user", lambda: open("/proc/self/status").read().partition("CapEff:")[2].split()[0])
 for folder in ("/", "/usr", "/etc", "/bot", "/runtime", "/dev", "/proc", "/home", "/var/tmp", "/tmp", "/dev/shm"):
     tried("write " + folder, lambda: open(folder + "/planted", "w").close())
+for number in (signal.SIGSTOP, signal.SIGTERM):
+    tried(f"signal {number} to parent", lambda: os.kill(os.getppid(), number))
 tried("kill runner", lambda: os.kill(int(runner), 9))
 tried("kill init", lambda: os.kill(1, 9))
 tried("kill victim", lambda: os.kill(int(victim), 9))
@@ -114,6 +117,7 @@ called("io_uring_setup", 425, 1, 0)
 called("keyctl", (250, 219)[machine], 0, 0)
 called("bpf", (321, 280)[machine], 0, 0, 0)
 key = int(runner)
+called("clock_settime", (227, 112)[machine], 0, 0)
 called("shmget", (29, 194)[machine], key, 4096, 0o1600)
 called("msgget", (68, 186)[machine], key, 0o1600)
 called("semget", (64, 190)[machine], key, 1, 0o1600)
@@ -176,10 +180,15 @@ def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, A
     (folder / "secret").write_text("results")
     name = f"arena-test-{os.getpid()}-{level}"
     victim = subprocess.Popen(["sleep", "1000"])
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
+        udp.bind(tcp.getsockname())
         unix.bind("\0" + name)
         unix.listen()
-        for listener in (tcp, unix):
+        for listener in (tcp, udp, unix):
             listener.setblocking(False)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SECRET", "of the runner")
@@ -201,6 +210,8 @@ def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, A
         for listener in (tcp, unix):
             with pytest.raises(BlockingIOError):
                 listener.accept()
+        with pytest.raises(BlockingIOError):
+            udp.recv(1)
     assert victim.poll() is None, "killed by a bot"
     victim.kill()
     victim.wait()
@@ -214,6 +225,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, A
 
 NAMESPACES = {
     "tcp": "ConnectionRefusedError 111",
+    "udp": "done",
     "abstract": "ConnectionRefusedError 111",
     "secret": "FileNotFoundError 2",
     "passwd": "FileNotFoundError 2",
@@ -250,10 +262,11 @@ NAMESPACES = {
     "user": "0000000000000000",
     "inet": "done",
 }
-"""`done` of a file of the host: it is there, and empty."""
+"""`done` of a file of the host: it is there, and empty; of a packet: it was sent to nobody."""
 CLOSED = "PermissionError 13"
 LANDLOCK = {
     "tcp": "OSError 97",
+    "udp": "OSError 97",
     "abstract": "OSError 97",
     "secret": CLOSED,
     "passwd": CLOSED,
@@ -263,7 +276,6 @@ LANDLOCK = {
     **{f"write {folder}": CLOSED for folder in ("/", "/usr", "/etc", "/dev", "/tmp", "/dev/shm")},
     "kill runner": "PermissionError 1",
     "kill victim": "PermissionError 1",
-    "kill init": "PermissionError 1",
     "trace victim": "PermissionError 1",
     **dict.fromkeys(("limits of victim", "priority of victim"), "PermissionError 1"),
     **dict.fromkeys(("chmod secret", "times of its own file"), "PermissionError 1"),
@@ -276,6 +288,12 @@ LANDLOCK = {
 def test_what_it_reaches(found: dict[str, Any], level: Level) -> None:
     expected = LANDLOCK if level is Level.LANDLOCK else NAMESPACES
     assert {attempt: found[attempt] for attempt in expected} == expected
+
+
+def test_its_parent_is_not_to_be_stopped_or_ended(found: dict[str, Any], level: Level) -> None:
+    """The first process of a namespace is of another user, or ignores it; else the probe would not have gone on."""
+    allowed = {"PermissionError 1"} if level is Level.LANDLOCK else {"PermissionError 1", "done"}
+    assert {found[attempt] for attempt in ("signal 19 to parent", "signal 15 to parent", "kill init")} <= allowed
 
 
 def test_other_folders_are_not_there_or_not_to_be_written(found: dict[str, Any]) -> None:
@@ -324,6 +342,7 @@ CALLS = {
     "bpf": "EPERM",
     "clone3": "ENOSYS",
     "io_uring_setup": "ENOSYS",
+    "clock_settime": "EPERM",
     "shmget": "ENOSYS",
     "msgget": "ENOSYS",
     "semget": "ENOSYS",
