@@ -156,6 +156,10 @@ class Bot:
             return False
         return bool(data)
 
+    def excuse(self, seconds: float) -> None:
+        """Give time back that we have taken from a bot while it was asked."""
+        self.began += seconds
+
     def look(self) -> int:
         """Kill the process if it uses more than it may; return the CPU time of all of it in microseconds."""
         used = self.process.usage()
@@ -228,14 +232,18 @@ class Bot:
         return self.began + self._limit_s
 
     async def wait_settled(self) -> None:
-        """Wait until the ask is settled, by its deadline at the latest."""
-        with trio.move_on_at(self.deadline()):
-            while True:
-                await trio.lowlevel.wait_readable(self._ready.fileno())
-                if self.advance():
-                    return
-        if not self.advance():
-            self._judge_time()
+        """Wait until the ask is settled, by its deadline at the latest, which may move meanwhile."""
+        while True:
+            with trio.move_on_at(self.deadline()):
+                while True:
+                    await trio.lowlevel.wait_readable(self._ready.fileno())
+                    if self.advance():
+                        return
+            if trio.current_time() < self.deadline():
+                continue
+            if not self.advance():
+                self._judge_time()
+            return
 
     async def explain_end(self) -> None:
         """Say why the process ended, once an ask has shown that it did."""

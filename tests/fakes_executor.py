@@ -86,6 +86,9 @@ class FakeBot:
     def close(self) -> None:
         """Nothing is held."""
 
+    def excuse(self, seconds: float) -> None:
+        """Nothing takes time."""
+
     def look(self) -> int:
         return 0
 

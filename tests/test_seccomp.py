@@ -63,6 +63,13 @@ def test_every_denied_call_is_denied_and_no_other(machine: str) -> None:
     ("number", "arguments", "expected"),
     [
         (56, (0x11,), ALLOW),  # clone, as fork does
+        (56, (0x3D0F00,), ALLOW),  # clone, as a thread does
+        (56, (0x12,), EPERM),  # with SIGCONT at its end
+        (55, (0, 1, 57), EPERM),  # getsockopt: SO_COOKIE
+        (55, (0, 1, 3), ALLOW),
+        (157, (1, 18), EPERM),  # prctl: PR_SET_PDEATHSIG
+        (157, (15,), ALLOW),
+        (72, (0, 10), EPERM),  # fcntl: F_SETSIG
         (56, (0x10000011,), EPERM),  # with CLONE_NEWUSER
         (56, (0x00020011,), EPERM),  # with CLONE_NEWNS
         (41, (1,), ALLOW),  # socket: unix
@@ -118,3 +125,10 @@ def test_a_call_of_another_architecture_is_fatal() -> None:
 def test_machines_without_a_filter_are_known() -> None:
     assert seccomp.is_known("aarch64")
     assert not seccomp.is_known("riscv64")
+
+
+def test_the_clocks_of_others_are_not_read_where_they_are_in_reach() -> None:
+    another = (~4711 << 3 | 2) & 0xFFFFFFFF
+    assert run("x86_64", 228, another, alone=False) == EPERM
+    assert run("x86_64", 228, another) == ALLOW
+    assert {run("x86_64", 228, clock, alone=False) for clock in (0, 1, 2, 3, 11)} == {ALLOW}

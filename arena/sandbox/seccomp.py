@@ -25,6 +25,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020000
+_EXIT_SIGNAL = 0x2  # in the signal that a child sends when it ends: set in SIGCONT, not in SIGCHLD
 _NOWAIT = 0x8  # RWF_NOWAIT tells whether a page is in memory
 
 _DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -78,6 +79,8 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     # a bot stays in one process group, by which all of it is stopped while it is not asked
     "setsid": (112, 157),
     "setpgid": (109, 154),
+    # what lets the kernel send SIGCONT to a bot that is stopped
+    "timer_create": (222, 107),
     # messages through files that bots share
     "readahead": (187, 213),
     "mincore": (27, 232),
@@ -88,6 +91,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 }
 """System calls that fail with EPERM: their numbers on x86_64 and aarch64 (asm/unistd.h), None where there is none."""
 _ABSENT = {
+    "io_setup": (206, 0),  # all of the machine share how many there may be
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -149,14 +153,21 @@ _SOCKET = (41, 198)
 _OWN_NETWORK = _Check(_SOCKET, 0, (1, 2, 10), EAFNOSUPPORT, others=True)  # unix, inet, inet6
 _NO_SOCKETS = _Check(_SOCKET, 0, (), EAFNOSUPPORT, others=True)
 _OWN_LIMITS = _Check((302, 261), 0, (0,), others=True)  # prlimit64, of the calling process
+_OWN_CLOCKS = (
+    _Check((228, 113), 0, tuple(range(12)), others=True),  # clock_gettime: not that of another process
+    _Check((229, 114), 0, tuple(range(12)), others=True),  # clock_getres
+)
 _NO_FLAGS = _Check((16, 29), 1, (0x40086602, 0x40046602, 0x401C5820))  # ioctl: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
 _CHECKED = (
-    _Check((56, 220), 0, (_NEW_NAMESPACES,), bits=True),  # clone
+    _Check((56, 220), 0, (_NEW_NAMESPACES | _EXIT_SIGNAL,), bits=True),  # clone
     _Check((221, 223), 3, (3, 4)),  # fadvise64: POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED
     _Check((28, 233), 2, (20, 21)),  # madvise: MADV_COLD, MADV_PAGEOUT
     _Check((327, 286), 5, (_NOWAIT,), bits=True),  # preadv2
-    # fcntl: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_GETLK, F_OFD_GETLK, F_SETLEASE, F_GETLEASE, F_NOTIFY
-    _Check((72, 25), 1, (6, 7, 37, 38, 5, 36, 1024, 1025, 1026)),
+    # fcntl: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_GETLK, F_OFD_GETLK, F_SETLEASE, F_GETLEASE, F_NOTIFY, and
+    # F_SETSIG, by which a file may send SIGCONT
+    _Check((72, 25), 1, (6, 7, 37, 38, 5, 36, 1024, 1025, 1026, 10)),
+    _Check((157, 167), 0, (1,)),  # prctl: PR_SET_PDEATHSIG
+    _Check((55, 209), 2, (57, 71)),  # getsockopt: SO_COOKIE, SO_NETNS_COOKIE, which count for all of the machine
 )
 
 
@@ -207,7 +218,7 @@ def program(machine: str, *, counted: bool = True, alone: bool = True, builds: b
     checks = [*_CHECKED, _OWN_NETWORK if alone else _NO_SOCKETS]
     if not alone:
         denied.append((_OF_OTHERS, EPERM))
-        checks.append(_OWN_LIMITS)
+        checks += [_OWN_LIMITS, *_OWN_CLOCKS]
     if not alone and not builds:
         denied.append((_ATTRIBUTES, EPERM))
         checks.append(_NO_FLAGS)

@@ -61,12 +61,13 @@ def family(root: int) -> Iterator[int]:
         left += children(pid)
 
 
-def usage(root: int, limit_bytes: int) -> Usage:
+def usage(root: int, limit_bytes: int | None, known_bytes: int = 0) -> Usage:
     """Return what the family of a process uses.
 
     Args:
         limit_bytes: files in memory, and pages that forks share, are told apart only for a family that seems to use
-            more than this.
+            more than this. It takes milliseconds for each process that has much; None leaves it out.
+        known_bytes: what to tell instead when it is left out.
     """
     processes = memory = cpu_us = 0
     pids = list(family(root))
@@ -76,7 +77,9 @@ def usage(root: int, limit_bytes: int) -> Usage:
             cpu_us += sum(map(int, fields[11:15])) * _TICK_US
             memory += int(fields[21]) * _PAGE_BYTES
             processes += 1
-    if memory > limit_bytes:
+    if limit_bytes is None:
+        memory = min(memory, known_bytes)
+    elif memory > limit_bytes:
         memory = sum(map(_private_bytes, pids))
     return Usage(processes, memory, cpu_us)
 
