@@ -16,6 +16,7 @@ from arena.plan import all_rounds, plan_of, round_after, scheduled, table_scores
 from arena.rating.pool import rate
 from arena.records import Round
 from arena.store import matches, ratings, tournaments
+from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
 from arena.store.tournaments import Tournament
 from arena.verify import Difference, check_deals, check_luck
@@ -61,7 +62,8 @@ def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
     if tournament.kind == "play":
         return
     played = matches.played(db, tournament.id)
-    if tournament.finished_at is not None and len(played) != tournament.match_count:
+    is_whole = not corrections(db, tournament.id)  # a match may be void since, or never have been needed
+    if is_whole and tournament.finished_at is not None and len(played) != tournament.match_count:
         yield Difference(tournament.name, "matches", f"{len(played)} played", f"{tournament.match_count} in all")
     for game in plan_of(tournament).games:
         stored = tournaments.rounds(db, tournament.id, game)
@@ -72,16 +74,16 @@ def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
                 yield Difference(tournament.name, f"{game} round {found.number}", "complete", "matches are not played")
 
 
-def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round]:
+def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round | None]:
     """Yield for each stored round the one that had to be scheduled after those before it."""
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+    made = corrections(db, tournament.id)
     if plan_of(tournament).format == "round-robin":
-        yield from islice(all_rounds(tournament, game, numbers), len(stored))
+        yield from islice(all_rounds(tournament, game, numbers, made), len(stored))
         return
-    scores = table_scores(db, tournament.id, game)
     for index in range(len(stored)):
-        before = [score for score in scores if score.round <= index]
-        yield round_after(tournament, game, numbers, stored[:index], before)
+        scores = table_scores(db, tournament.id, game, index + 1)
+        yield round_after(tournament, game, numbers, stored[:index], scores, made)
 
 
 def _check_match(db: Database, tournament: Tournament, number: int, messages: bool) -> Iterator[Difference]:

@@ -21,6 +21,7 @@ from arena.rating.pool import rate_collected
 from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, PoolKey, Round
 from arena.retelling import rules_of
 from arena.store import matches, ratings, tournaments
+from arena.store.corrections import corrections
 from arena.store.database import writing
 from arena.store.tournaments import Scheduled, Tournament
 
@@ -94,13 +95,17 @@ class _Contest:
             yield following
 
     def _following(self, history: list[Round]) -> Iterator[Round]:
+        made = corrections(self.db, self.tournament.id)  # nobody else writes while a tournament runs
         if self.plan.format == "round-robin":
-            yield from islice(all_rounds(self.tournament, self.game, self.numbers), len(history), None)
+            yield from islice(all_rounds(self.tournament, self.game, self.numbers, made), len(history), None)
             return
         while len(history) < self.plan.rounds:
             scores = table_scores(self.db, self.tournament.id, self.game)
-            history.append(round_after(self.tournament, self.game, self.numbers, history, scores))
-            yield history[-1]
+            following = round_after(self.tournament, self.game, self.numbers, history, scores, made)
+            if following is None:  # too few are left
+                return
+            history.append(following)
+            yield following
 
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:
         return scheduled(self.plan, self.tournament, self.game, number, table)
@@ -199,6 +204,8 @@ async def _play_rounds(
             return
         contest.complete(current.number)
         report(RoundComplete(contest.game, current.number))
+        if stopping.is_set():  # before the next round is scheduled, so that corrections made meanwhile reach it
+            return
 
 
 async def _play(

@@ -48,6 +48,7 @@ MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "disqualify": "corrections",
     "doctor": "doctor",
     "faults": "faults",
     "leaderboard": "views",
@@ -62,7 +63,9 @@ MODULES = {
     "submit": "bots",
     "trace": "views",
     "verify": "verify",
+    "void": "corrections",
     "why": "why",
+    "withdraw": "corrections",
 }
 """Where each command is, so that one which only reads does not wait for what runs tournaments to be imported."""
 

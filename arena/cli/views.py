@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from arena.games import GAMES, PRESETS
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import Correction, corrections
 from arena.store.database import open_reader
 from arena.store.matches import StoredMatch
 from arena.store.ratings import PoolRow
@@ -149,14 +151,27 @@ def standings(
             raise ConfigError(f"tournament {found.name} has no game {game!r}; it has {', '.join(games)}")
         tables = {name: final_standings(opened, found, name) for name in games if game in ("", name)}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        made = corrections(opened, found.id)
     if as_json:
         documents = {name: [_standing(line, names) for line in lines] for name, lines in tables.items()}
-        emit_json("standings/1", {"tournament": found.name, "finished": bool(found.finished_at), "games": documents})
+        corrected = [{**msgspec.structs.asdict(one), "entrant": _entrant(one, names)} for one in made]
+        about = {"tournament": found.name, "finished": bool(found.finished_at), "corrections": corrected}
+        emit_json("standings/1", {**about, "games": documents})
         return
     for name, lines in tables.items():
         emit_table(_STANDINGS, (_standing_cells(line, names) for line in lines), f"{found.name} · {name}")
         typer.echo()
+    for one in made:
+        day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
+        typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
     say("DE direct encounter, BH Buchholz, BH1 without the weakest opponent, SB Sonneborn-Berger")
+
+
+_WORDS = {"void": "match {} is void", "disqualify": "{} is disqualified", "withdraw": "{} has withdrawn"}
+
+
+def _entrant(made: Correction, names: Mapping[int, str]) -> str | None:
+    return None if made.entrant is None else names[made.entrant]
 
 
 _STANDINGS = ("#", "<bot", "points", "DE", "BH", "BH1", "SB", "rounds", "deals", "byes")
@@ -171,7 +186,8 @@ def _standing(line: Standing, names: Mapping[int, str]) -> dict[str, object]:
 
 def _standing_cells(line: Standing, names: Mapping[int, str]) -> list[object]:
     shown = ["-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]]
-    return [line.place, names[line.entrant], f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
+    name = f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
+    return [line.place, name, f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
 
 
 def find_tournament(db: Database, name: str) -> tournaments.Tournament:

@@ -246,6 +246,8 @@ def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = Non
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
         "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
         "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = :pool AND m.state = 'played' "
+        "AND NOT EXISTS (SELECT 1 FROM correction c JOIN place p ON p.tournament = c.tournament "
+        "AND p.entrant = c.entrant WHERE c.tournament = m.tournament AND c.kind = 'disqualify' AND p.match = m.id) "
     )
     if only is not None:
         query += "AND m.tournament = :tournament AND m.game = :game AND m.round = :round "

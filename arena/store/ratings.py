@@ -23,7 +23,8 @@ def pools(db: Database) -> list[PoolRow]:
     query = (
         "SELECT p.*, (SELECT count(*) FROM match m JOIN deal d ON d.match = m.id AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "WHERE m.pool = p.id) AS deals FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+        "WHERE m.pool = p.id AND m.state = 'played') AS deals FROM pool p "
+        "WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
     )
     found = [PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"]) for row in db.query(query)]
     return sorted(found, key=lambda pool: pool.key)

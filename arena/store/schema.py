@@ -156,6 +156,18 @@ CREATE TABLE log (
     FOREIGN KEY (match, place) REFERENCES place(match, place)
 ) STRICT;
 CREATE INDEX log_match ON log(match);
+CREATE TABLE correction (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('void', 'disqualify', 'withdraw')),
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    entrant INTEGER,
+    match INTEGER REFERENCES match(id),
+    rounds TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    made_at REAL NOT NULL,
+    FOREIGN KEY (tournament, entrant) REFERENCES entrant(tournament, number)
+) STRICT;
+CREATE INDEX correction_tournament ON correction(tournament);
 CREATE TABLE rating (
     pool INTEGER NOT NULL REFERENCES pool(id),
     hash TEXT NOT NULL REFERENCES bot(hash),
@@ -185,3 +197,8 @@ def first(db: sqlite_utils.Database) -> None:
     for statement in _FIRST.split(";"):
         if statement.strip():
             db.execute(statement)
+    for action in ("UPDATE", "DELETE"):
+        db.execute(
+            f"CREATE TRIGGER correction_{action.lower()} BEFORE {action} ON correction "
+            "BEGIN SELECT raise(ABORT, 'corrections are only added to'); END"
+        )
