@@ -145,7 +145,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 14
+    assert len(strict) == 15
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):

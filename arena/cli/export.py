@@ -134,8 +134,8 @@ def _cell(value: object) -> object:
         return str(value).lower()
     if value is None or isinstance(value, int | float):
         return value
-    text = harmless(value if isinstance(value, str) else msgspec.json.encode(value).decode())
-    return f"'{text}" if text.startswith(_EXECUTED) else text
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return harmless(f"'{text}" if text.startswith(_EXECUTED) else text)
 
 
 def _as_ndjson(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from arena.export.rows import faults_of, of_match, published, secrets
 from arena.plan import plan_of
 from arena.records import DealRecord, MatchRecord, Step
 from arena.rules import OutcomeType
-from arena.store import bots, ratings, tournaments
+from arena.store import bots, matches, ratings, tournaments
 from arena.store.tournaments import Tournament
 
 
@@ -84,7 +84,7 @@ def _match(db: Database, number: int, types: Mapping[int, OutcomeType]) -> Itera
         started_at=record.started_at,
         duration_us=record.duration_us,
     )
-    for deal in record.deals:
+    for deal in matches.each_record(db, number):
         yield from _deal(record, deal)
 
 

@@ -164,7 +164,7 @@ def games(db: Database, chosen: Iterable[Tournament]) -> Iterator[GameRow]:
         for number in matches.played(db, one.id):
             match, record = of_match(db, number)
             doubted = matches.unverified(db, number)
-            for deal in record.deals:
+            for deal in matches.each_record(db, number):
                 is_unverified = (deal.deck, deal.leg) in doubted
                 is_complete = (match.game, match.round) in complete
                 yield _game_row(one, match, record, deal, complete=is_complete, unverified=is_unverified)
@@ -183,7 +183,7 @@ def published(db: Database, one: Tournament) -> Iterator[tuple[str, Round, list[
 
 
 def of_match(db: Database, number: int) -> tuple[StoredMatch, MatchRecord]:
-    """Return a match that was played, as scheduled and as recorded."""
+    """Return a match that was played, as scheduled and as recorded, without its deals."""
     match = matches.match(db, number)
     assert match is not None
     return match, matches.recorded(db, number)
@@ -301,8 +301,9 @@ def replays(db: Database, chosen: Iterable[Tournament]) -> Iterator[ReplayRow]:
     for one in chosen:
         clock = plan_of(one).clock
         for _, _, numbers in published(db, one):
-            for match, record in (of_match(db, number) for number in numbers):
-                for deal in record.deals:
+            for number in numbers:
+                match, record = of_match(db, number)
+                for deal in matches.each_record(db, number):
                     yield _replay_row(one, match, record, deal, clock)
 
 

@@ -164,12 +164,17 @@ def played(db: Database, tournament: int) -> list[int]:
 
 def records(db: Database, number: int) -> list[DealRecord]:
     """Return all of a match's deals, in the order of play."""
-    query = "SELECT record FROM deal WHERE match = ? ORDER BY leg, deck"
-    return [_unpacked(packed) for (packed,) in db.execute(query, (number,))]
+    return list(each_record(db, number))
+
+
+def each_record(db: Database, number: int) -> Iterator[DealRecord]:
+    """Stream a match's deals, in the order of play."""
+    for (packed,) in db.execute("SELECT record FROM deal WHERE match = ? ORDER BY leg, deck", (number,)):
+        yield _unpacked(packed)
 
 
 def recorded(db: Database, number: int) -> MatchRecord:
-    """Return a played match as it was recorded, but for its logs."""
+    """Return a played match as it was recorded, but for its deals, which `each_record` streams, and its logs."""
     query = (
         "SELECT m.isolation, m.engine, m.protocol, f.facts, m.core, m.started_at, m.duration_us "
         "FROM match m JOIN machine f ON f.id = m.machine WHERE m.id = ?"
@@ -177,8 +182,7 @@ def recorded(db: Database, number: int) -> MatchRecord:
     isolation, engine, protocol, facts, core, started_at, duration_us = db.execute(query, (number,)).fetchone()
     machine = msgspec.json.decode(facts, type=Machine)
     found = tuple(one.fault for one in faults(db, number=number))
-    deals = tuple(records(db, number))
-    return MatchRecord(number, deals, found, isolation, engine, protocol, machine, core, started_at, duration_us)
+    return MatchRecord(number, (), found, isolation, engine, protocol, machine, core, started_at, duration_us)
 
 
 def columns(db: Database, number: int) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool, str]]:
