@@ -127,6 +127,16 @@ def everything_of(whole: Path) -> bytes:
         return exported(opened)
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An export of a small tournament with a fault."""
+    with pytest.MonkeyPatch.context() as patch, open_writer(tmp_path_factory.mktemp("small") / "arena.db") as db:
+        use_fake_bots(patch)
+        play(db, Plan("round-robin", {"durak": {}}, 1), refs(3, {0: ("crash", 20)}), "spring")
+        submit(db, refs(2))
+        return exported(db)
+
+
 # There and back
 
 
@@ -550,6 +560,43 @@ def is_refused(db: Database, data: bytes, text: str) -> None:
             assert db.table(table).count == 0, table
 
 
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 70), 1 << 70),
+    st.integers(-2, 4),
+    st.sampled_from([1e300, 0.5, "", "x", "../x", "durak", "swiss", "all", "0" * 64, [], {}, [0], [1, 1], [[0, 1]]]),
+)
+
+
+def change_somewhere(draw: st.DataObject, value: Any) -> Any:
+    """Return a JSON value in which one value, somewhere, is another."""
+    if isinstance(value, dict) and value and draw.draw(st.integers(0, 7)):
+        key = draw.draw(st.sampled_from(sorted(value)))
+        return {**value, key: change_somewhere(draw, value[key])}
+    if isinstance(value, list) and value and draw.draw(st.integers(0, 7)):
+        index = draw.draw(st.integers(0, len(value) - 1))
+        return [*value[:index], change_somewhere(draw, value[index]), *value[index + 1 :]]
+    return draw.draw(ODD)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_whatever_is_changed_is_refused_or_can_be_shown(small: bytes, data: st.DataObject) -> None:
+    found = parsed(small)
+    index = data.draw(st.integers(0, len(found) - 1))
+    found[index] = change_somewhere(data, found[index])
+    with tempfile.TemporaryDirectory() as folder, open_writer(Path(folder) / "new.db") as db:
+        try:
+            imported(db, packed(found))
+        except ConfigError:
+            assert not list(kept_bots.kept(db))
+            return
+        everyone = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
+        shown = [*rows.games(db, everyone), *rows.standings(db, everyone), *rows.replays(db, everyone)]
+        assert [*shown, *rows.ratings(db), *rows.bots(db), exported(db)]
+
+
 def test_too_many_lines_are_refused(everything_of: bytes, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINES", 20)
     is_refused(db, everything_of, "line 21: there are more than 20 lines")
@@ -564,6 +611,18 @@ def test_only_an_empty_database_imports(whole: Path, everything_of: bytes, tmp_p
     (tmp_path / "other").write_text("[tournament]\n")
     assert "line 1" in str(arena("import", tmp_path / "other", "--db", tmp_path / "c.db").exception)
     assert not (tmp_path / "c.db").exists()
+
+
+def test_an_import_tells_what_it_read(everything_of: bytes, tmp_path: Path) -> None:
+    found = parsed(everything_of)
+    another_digest(found)
+    (tmp_path / "all.ndjson").write_bytes(packed(found))
+    told = arena("import", tmp_path / "all.ndjson", "--db", tmp_path / "new.db")
+    assert re.fullmatch(r"4 tournaments and plays, .*, 6 bots; 1 deals unverified\n", told.stdout)
+    assert "spring: executing its deals again\n" in told.stderr
+    assert "unverified: of other rules, or not the same" in told.stderr
+    again = arena("export", "all", "--db", tmp_path / "new.db")
+    assert parsed(again.stdout_bytes) == found
 
 
 # Files and formats
