@@ -63,7 +63,7 @@ class Process(Protocol):
         ...
 
     def resume(self) -> None:
-        """Let all of it go on."""
+        """Let all of it go on; to be called again after a moment."""
         ...
 
     def kill(self) -> None:
@@ -318,6 +318,7 @@ async def settle(bots: Sequence[Bot], spin_s: float = SPIN_S, others: Iterable[B
             bot.process.pause()
         async with trio.open_nursery() as nursery:
             for bot in left:
+                bot.process.resume()  # again: see there
                 nursery.start_soon(_wait_alone, bot, len(left) > 1)
     for bot in bots:
         if bot.has_ended:

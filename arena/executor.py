@@ -51,8 +51,7 @@ class _Lane:
 
     def __init__(self, config: LaneConfig) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the lane
-        # Forked by this thread, not by trio's: the parent-death signal follows the forking thread. A session of its
-        # own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
+        # A session of its own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
         try:
             self._popen = subprocess.Popen(
                 [sys.executable, "-P", "-m", "arena.lane"],
@@ -170,8 +169,7 @@ async def open_lanes(jobs: int, config: LaneConfig) -> AsyncIterator[LocalLanes]
     """Open a pool of `jobs` lanes, each pinned to a core of its own while there are enough."""
     cores = sorted(os.sched_getaffinity(0))
     configs = [
-        msgspec.structs.replace(config, core=cores[number % len(cores)], parent=os.getpid(), number=number)
-        for number in range(jobs)
+        msgspec.structs.replace(config, core=cores[number % len(cores)], number=number) for number in range(jobs)
     ]
     pool = LocalLanes(configs)
     try:

@@ -1,7 +1,8 @@
 """The worker process: match specs in on stdin, match records out on stdout, one match at a time, pinned to one core.
 
 The frames are those of the bot protocol (u32 big-endian length, then msgpack), without its caps: both ends are ours.
-The first frame is a `LaneConfig`. When stdin ends the lane ends; when its parent dies the kernel ends it.
+The first frame is a `LaneConfig`. When stdin ends, as it does when the coordinator dies, the lane kills its bots and
+ends. The kernel does not end it with its parent: a lane that is killed cannot clean up.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from arena.games import GAMES
 from arena.records import BotRef, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
 from arena.sandbox import Level, Limits, Room, open_sandboxed
-from arena.sandbox.orphans import adopt_orphans, die_with_parent, kill_children
+from arena.sandbox.orphans import adopt_orphans, kill_children
 from arena.wire import frame
 
 _LENGTH = struct.Struct(">I")
@@ -38,14 +39,12 @@ class LaneConfig(msgspec.Struct, frozen=True):
     Attributes:
         core: the core to pin itself to, or -1 for none.
         runtime: folder made by `arena.sandbox.environment.make_runtime`.
-        parent: process id of the coordinator.
         number: tells lanes apart that share a core.
     """
 
     level: str
     runtime: str
     core: int = -1
-    parent: int = 0
     memory_mib: int = 512
     number: int = 0
 
@@ -158,8 +157,6 @@ async def serve(stdin: int, stdout: int) -> None:
     if (first := await anext(bodies, None)) is None:
         return
     config = msgspec.msgpack.decode(first, type=LaneConfig)
-    if config.parent:
-        die_with_parent(config.parent)
     if config.core >= 0:
         os.sched_setaffinity(0, {config.core})
 

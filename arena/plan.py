@@ -126,6 +126,8 @@ def same_tournament(
     differences += [f"{name} ({bot[:12]}) is new" for name, bot in sorted(after - before)]
     if seed is not None and practice_master(seed) != stored.master:
         differences.append(f"its seed was another than {seed}")
+    if not stored.master:
+        differences.append("it was imported unfinished, without its master seed, so only its own arena can go on")
     return differences
 
 
@@ -138,7 +140,7 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
     history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
-    key = derive(tournament.master, "lot", game)
+    key = derive(tournament.master, "lot", game) if tournament.master else None
     # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
     bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
     lines = standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
-from arena.bench import engine
+from arena.bench import engine, sandbox
 from arena.cli import bench as commands
 from arena.cli.commands import app
 from arena.errors import ConfigError
+from arena.sandbox import Level, levels
 
 BOTS = Path(__file__).parents[1] / "bots"
 
@@ -33,6 +35,76 @@ def test_a_decision_that_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch)
     ran = CliRunner().invoke(app, ["bench", "decision", "--bot", str(BOTS / "c-first"), "--rounds", "1"])
     assert ran.exit_code == 1
     assert "blocking round trips" in ran.stdout
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure each thing once or twice."""
+    for name, value in (("THINK_S", 0.2), ("_DECKS", 2), ("_STARTS", 1), ("_MATCHES", 1)):
+        monkeypatch.setattr(sandbox, name, value)
+
+
+def bench_sandbox(*arguments: str, program: str = "c-first", python: str = "greedy") -> Result:
+    bots = ("--bot", str(BOTS / program), "--python", str(BOTS / python))
+    return CliRunner().invoke(app, ["bench", "sandbox", *bots, "--rounds", "1", *arguments])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_levels_are_measured_against_none() -> None:
+    ran = bench_sandbox("--json")
+    assert ran.exit_code in (0, 1), ran.output
+    told = json.loads(ran.stdout)
+    assert told["schema"] == "arena.bench.sandbox/1"
+    assert sorted([level["level"] for level in told["levels"]] + list(told["missing"])) == sorted(Level)
+    none = told["levels"][-1]
+    assert none["level"] == "none"
+    assert none["program_added_ms"] == none["python_added_ms"] == 0
+    assert none["round_trip_ratio"] == none["decision_ratio"] == 1
+    assert none["decision_us"] > none["round_trip_us"] > 0
+    for level in told["levels"][:-1]:
+        assert level["off_turn_ms"] < 100, "milliseconds of CPU time while the other had 200"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_level_that_does_not_work_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "problem", lambda level: "" if level is Level.NONE else "out of order")
+    ran = bench_sandbox()
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines()[0].split() == ["median", "none"]
+    assert "namespaced does not work here: out of order" in ran.stdout
+    assert json.loads(bench_sandbox("--json").stdout)["missing"]["strict"] == "out of order"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_level_that_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "START_LIMIT_MS", -1000.0)
+    monkeypatch.setattr(commands, "LEVEL_LIMIT", 0.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
+    ran = bench_sandbox()
+    assert ran.exit_code == 1
+    for what in (
+        "99.0 programs want",
+        "a start (compiled)",
+        "a start (Python)",
+        "times the round trip",
+        "times the decision",
+    ):
+        assert what in ran.stderr
+    monkeypatch.setattr(commands, "START_LIMIT_MS", 1000.0)
+    monkeypatch.setattr(commands, "LEVEL_LIMIT", 1000.0)
+    assert bench_sandbox().exit_code == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_bots_that_do_not_play_cannot_be_measured(tmp_path: Path) -> None:
+    (tmp_path / "bot.toml").write_text('name = "mute"\ngames = ["durak"]\ncommand = ["true"]\n')
+    for given in ({"program": str(tmp_path)}, {"python": str(tmp_path)}):
+        error = bench_sandbox(**given).exception
+        assert isinstance(error, ConfigError)
+        assert str(error).startswith("nothing can be measured with mute: your bot ended with exit code 0")
 
 
 @pytest.mark.parametrize("name", ["durak", "avalanche", "smokestack"])

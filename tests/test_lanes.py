@@ -376,11 +376,6 @@ def test_a_lane_ends_quietly_without_a_word_said_to_it() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_lane_of_another_parent_ends(config: LaneConfig) -> None:
-    lane = LaneProcess(LaneConfig(config.level, config.runtime, parent=1 << 22))
-    assert lane.close() == 1
-
-
 def test_nothing_leaks_in_fifty_matches(isolated: LaneConfig, tmp_path: Path) -> None:
     lane = LaneProcess(isolated)
     try:

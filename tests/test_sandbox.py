@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from arena.sandbox import (
     open_sandboxed,
     process,
     require_level,
+    tree,
 )
 from arena.sandbox.cgroup import find_home
 from arena.sandbox.environment import make_runtime
@@ -134,6 +136,42 @@ async def test_the_cpu_time_of_what_has_ended_is_final_or_unknown(level: Level, 
         await started.wait()
         after = started.cpu_us()
         assert after >= before if level in (Level.NONE, Level.LANDLOCK) else after == -1
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    while not tree.is_stopped(pid):
+        pass
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level is not Level.NONE])
+async def test_what_was_born_stopped_goes_on_too(level: Level, room: Room) -> None:
+    """A process that was being forked when all were stopped may miss that all go on: here it is stopped by hand."""
+    async with open_sandboxed(level, room, ("sh", "-c", "sleep 1000 & echo; wait"), LIMITS) as started:
+        await trio.lowlevel.wait_readable(started.stdout)
+        first = started._first()
+        (child,) = tree.children(first)
+        started.pause()
+        started.resume()
+        for go_on in (started.resume, started.usage):
+            stop(child)
+            go_on()
+            assert not tree.is_stopped(child)
+        stop(first)
+        started.resume()
+        assert tree.is_stopped(first), "it stopped itself"
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level is not Level.NONE])
+async def test_a_look_at_what_is_stopped_lets_nothing_go_on(level: Level, room: Room) -> None:
+    async with open_sandboxed(level, room, ("sh", "-c", "echo; sleep 1000"), LIMITS) as started:
+        await trio.lowlevel.wait_readable(started.stdout)
+        first = started._first()
+        started.pause()
+        while not tree.is_stopped(first):
+            pass
+        started.usage()
+        assert tree.is_stopped(first)
 
 
 @pytest.mark.usefixtures("no_leak")

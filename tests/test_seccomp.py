@@ -19,10 +19,11 @@ def run(
     *arguments: int,
     architecture: int | None = None,
     counted: bool = True,
-    sockets: bool = True,
+    alone: bool = True,
+    builds: bool = False,
 ) -> int:
     """Execute the program on a system call; return what it says of it."""
-    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, counted=counted, sockets=sockets)))
+    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, counted=counted, alone=alone, builds=builds)))
     given = (*arguments, *(0 for _ in range(6 - len(arguments))))
     data = struct.pack("=IIQ6Q", number, architecture or ARCHITECTURES[machine], 0, *given)
     at = accumulator = 0
@@ -90,7 +91,24 @@ def test_calls_are_denied_by_their_arguments(number: int, arguments: tuple[int, 
 
 def test_what_no_control_group_counts_and_sockets_that_are_not_its_own_are_denied() -> None:
     assert (run("x86_64", 319), run("x86_64", 319, counted=False)) == (ALLOW, ENOSYS)  # memfd_create
-    assert {run("x86_64", 41, family, sockets=False) for family in (1, 2, 10, 16)} == {EAFNOSUPPORT}
+    assert {run("x86_64", 41, family, alone=False) for family in (1, 2, 10, 16)} == {EAFNOSUPPORT}
+
+
+@pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
+def test_what_changes_files_and_processes_of_others_is_denied_where_they_are_in_reach(machine: str) -> None:
+    column = list(ARCHITECTURES).index(machine)
+    calls = (*seccomp._OF_OTHERS.values(), *seccomp._ATTRIBUTES.values())
+    for number in filter(None, (numbers[column] for numbers in calls)):
+        is_of_files = number in {numbers[column] for numbers in seccomp._ATTRIBUTES.values()}
+        assert run(machine, number) == ALLOW
+        assert run(machine, number, alone=False) == EPERM
+        assert run(machine, number, alone=False, builds=True) == (ALLOW if is_of_files else EPERM)
+    limits, control = seccomp._OWN_LIMITS.numbers[column], seccomp._NO_FLAGS.numbers[column]
+    assert [run(machine, limits, pid, alone=False) for pid in (0, 7)] == [ALLOW, EPERM]
+    assert run(machine, limits, 7) == ALLOW
+    flags = 0x40086602
+    assert [run(machine, control, 3, request, alone=False) for request in (0x5413, flags)] == [ALLOW, EPERM]
+    assert run(machine, control, 3, flags, alone=False, builds=True) == run(machine, control, 3, flags) == ALLOW
 
 
 def test_a_call_of_another_architecture_is_fatal() -> None:

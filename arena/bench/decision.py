@@ -11,12 +11,14 @@ import os
 import statistics
 import struct
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgpack
 import msgspec
 import trio
 
-from arena.bot import OpenProcess
+from arena.bot import OpenProcess, Process
 from arena.games import GAMES
 from arena.lane import LaneConfig, host_for, machine_facts
 from arena.luck import derive
@@ -52,11 +54,11 @@ class DecisionCost(msgspec.Struct, frozen=True):
     decisions: int
 
 
-def bench_spec(bot: BotRef) -> MatchSpec:
+def bench_spec(bot: BotRef, decks: int = DECKS) -> MatchSpec:
     """Return the match that is measured: durak at two seats, the bot against itself."""
     game = GAMES["durak"]
-    decks = tuple(derive(b"arena bench", "deck", number) for number in range(DECKS))
-    return MatchSpec(1, "durak", game.version, complete_options(game, 2, {}), (bot, bot), decks, seatings(2))
+    keys = tuple(derive(b"arena bench", "deck", number) for number in range(decks))
+    return MatchSpec(1, "durak", game.version, complete_options(game, 2, {}), (bot, bot), keys, seatings(2))
 
 
 def measure(bot: BotRef, config: LaneConfig, rounds: int) -> DecisionCost:
@@ -70,7 +72,7 @@ def measure(bot: BotRef, config: LaneConfig, rounds: int) -> DecisionCost:
         decisions = 0
         for _ in range(rounds):
             record = trio.run(play_match, spec, host)
-            costs.append(_arena_us(record))
+            costs.append(decision_us(record))
             decisions += sum(len(deal.steps) for deal in record.deals)
             limits.append(trio.run(_limit, spec, host.open_process, record))
     finally:
@@ -87,35 +89,53 @@ def measure(bot: BotRef, config: LaneConfig, rounds: int) -> DecisionCost:
     )
 
 
-def _arena_us(record: MatchRecord) -> float:
+def decision_us(record: MatchRecord) -> float:
     """Return the median over the deals of the microseconds a decision took."""
     return statistics.median(deal.duration_us / len(deal.steps) for deal in record.deals)
 
 
 async def _limit(spec: MatchSpec, open_process: OpenProcess, record: MatchRecord) -> float:
-    """Return the median over the deals of the microseconds of a blocking round trip.
-
-    One process is sent, message for message, what the first seat was sent in the first leg of the match.
-    """
-    costs: list[float] = []
+    """Return the median over the deals of the microseconds of a blocking round trip, with one process."""
     async with open_process(spec.bots[0]) as process:
-        for fd in (process.stdin, process.stdout):
-            os.set_blocking(fd, True)
-        os.write(process.stdin, Conversation().hello(spec.clock, 0))
-        _read_frame(process.stdout)
-        for deal in (deal for deal in record.deals if deal.leg == 0):
-            told = Retelling(_as_stored(spec), deal, (), spec.clock, [0])
-            frames = [said.what for said in told.follow() if isinstance(said.what, bytes)]
-            asks: list[bool] = [msgpack.unpackb(frame[_LENGTH.size :])["type"] == "ask" for frame in frames]
-            spent_ns = 0
-            for frame, is_ask in zip(frames, asks, strict=True):
-                began = time.perf_counter_ns()
-                os.write(process.stdin, frame)
-                if is_ask:
-                    _read_frame(process.stdout)
-                    spent_ns += time.perf_counter_ns() - began
-            costs.append(spent_ns / sum(asks) / 1000)
-    return statistics.median(costs)
+        greet(process, spec)
+        return statistics.median(round_trip_us(process, frames) for frames in told(spec, record))
+
+
+class Frame(NamedTuple):
+    """A message to a bot as it goes over the wire."""
+
+    data: bytes
+    is_ask: bool
+
+
+def told(spec: MatchSpec, record: MatchRecord) -> list[list[Frame]]:
+    """Return, deal by deal, message for message, what the first seat was sent in the first leg of a match."""
+    deals = []
+    for deal in (deal for deal in record.deals if deal.leg == 0):
+        retelling = Retelling(_as_stored(spec), deal, (), spec.clock, [0])
+        sent = [said.what for said in retelling.follow() if isinstance(said.what, bytes)]
+        deals.append([Frame(data, msgpack.unpackb(data[_LENGTH.size :])["type"] == "ask") for data in sent])
+    return deals
+
+
+def greet(process: Process, spec: MatchSpec) -> None:
+    """Exchange hellos with a process, whose pipes block from now on."""
+    for fd in (process.stdin, process.stdout):
+        os.set_blocking(fd, True)
+    os.write(process.stdin, Conversation().hello(spec.clock, 0))
+    _read_frame(process.stdout)
+
+
+def round_trip_us(process: Process, frames: Sequence[Frame]) -> float:
+    """Return the microseconds that an ask of a deal and its answer take, on average."""
+    spent_ns = 0
+    for frame in frames:
+        began = time.perf_counter_ns()
+        os.write(process.stdin, frame.data)
+        if frame.is_ask:
+            _read_frame(process.stdout)
+            spent_ns += time.perf_counter_ns() - began
+    return spent_ns / sum(frame.is_ask for frame in frames) / 1000
 
 
 def _as_stored(spec: MatchSpec) -> StoredMatch:

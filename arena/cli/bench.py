@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import trio
 import typer
 
 from arena.cli.app import EXIT_NO, IsolationLevel, Json, app
-from arena.cli.output import emit_json, emit_table, say
+from arena.cli.output import emit_json, emit_table, harmless, say
+from arena.sandbox import Level
+
+if TYPE_CHECKING:
+    from arena.bench.sandbox import LevelCost
 
 bench = typer.Typer(help="Measure speed as ratios inside one run.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
@@ -21,6 +26,10 @@ app.add_typer(bench, name="bench")
 DECISION_LIMIT = 6.0
 """A decision may cost this many blocking round trips."""
 
+START_LIMIT_MS = 15.0
+"""A start at `namespaced` may take so much longer than without isolation."""
+LEVEL_LIMIT = 1.1
+"""A decision at `namespaced` may take so many times as long as without isolation: nothing, and what is noise."""
 
 ENGINE_WANTED = 2.5
 """Durak and avalanche play out so many times as fast as RLCard's uno."""
@@ -78,3 +87,76 @@ def decision(
         )
     if cost.ratio > DECISION_LIMIT:
         raise typer.Exit(EXIT_NO)
+
+
+@bench.command(epilog="Example: arena bench sandbox")
+def sandbox(
+    program: Annotated[Path, typer.Option("--bot", help="An instant bot that plays durak.")] = Path("bots/c-first"),
+    script: Annotated[Path, typer.Option("--python", help="A bot in Python.")] = Path("bots/greedy"),
+    rounds: Annotated[int, typer.Option("--rounds", help="How often all are measured in turn.", min=1)] = 5,
+    as_json: Json = False,
+) -> None:
+    """Compare starts, decisions and ends of bots at each isolation level with those without isolation."""
+    from arena.bench.sandbox import Cast, measure
+    from arena.cli.site import admit, open_site
+    from arena.lane import LaneConfig
+    from arena.sandbox import require_level
+    from arena.sandbox.levels import problem
+    from arena.store.database import open_writer
+
+    problems = {level: problem(level) for level in Level}
+    levels = [level for level, reason in problems.items() if not reason]
+    with tempfile.TemporaryDirectory(prefix="arena-bench-") as folder:
+        db = Path(folder, "arena.db")
+        site = open_site(db, require_level(None, trusted=True))
+        with open_writer(db) as opened:
+            cast = Cast(*(trio.run(admit, opened, str(bot), site, time.time()).ref for bot in (program, script)))
+        scratch = Path(folder, "scratch")
+        scratch.mkdir()
+        config = LaneConfig(site.level.value, str(site.runtime), max(os.sched_getaffinity(0)))
+        costs = measure(cast, config, levels, rounds, scratch)
+    missing = {level: reason for level, reason in problems.items() if reason}
+    if as_json:
+        emit_json("bench.sandbox/1", {"levels": [msgspec.structs.asdict(cost) for cost in costs], "missing": missing})
+    else:
+        _show_levels(costs)
+        for level, reason in missing.items():
+            typer.echo(f"{level} does not work here: {harmless(reason)}")
+    if dear := _too_dear(costs):
+        say(f"more than wanted at {Level.NAMESPACED}: {'; '.join(dear)}")
+        if (load := os.getloadavg()[0]) > (cores := os.cpu_count() or 1):
+            say(f"but this machine is busy, which makes starts slow: {load:.1f} programs want its {cores} cores")
+        raise typer.Exit(EXIT_NO)
+
+
+def _show_levels(costs: Sequence[LevelCost]) -> None:
+    """Print a table with a column for each level."""
+    from arena.bench.sandbox import THINK_S
+
+    rows: list[tuple[str, Callable[[LevelCost], str]]] = [
+        ("start to hello, compiled, ms", lambda cost: f"{cost.program_ms:.1f}"),
+        (f"  more than {Level.NONE}", lambda cost: f"{cost.program_added_ms:+.1f}"),
+        ("start to hello, Python, ms", lambda cost: f"{cost.python_ms:.1f}"),
+        (f"  more than {Level.NONE}", lambda cost: f"{cost.python_added_ms:+.1f}"),
+        ("end, ms", lambda cost: f"{cost.end_ms:.1f}"),
+        ("blocking round trip, us", lambda cost: f"{cost.round_trip_us:.1f}"),
+        (f"  times {Level.NONE}", lambda cost: f"{cost.round_trip_ratio:.2f}"),
+        ("decision, us", lambda cost: f"{cost.decision_us:.1f}"),
+        (f"  times {Level.NONE}", lambda cost: f"{cost.decision_ratio:.2f}"),
+        (f"CPU off turn, ms of {THINK_S * 1000:.0f}", lambda cost: f"{cost.off_turn_ms:.1f}"),
+    ]
+    columns = ("<median", *(cost.level.value for cost in costs))
+    emit_table(columns, [(name, *map(tell, costs)) for name, tell in rows])
+
+
+def _too_dear(costs: Sequence[LevelCost]) -> list[str]:
+    """Return what costs more at `namespaced` than is wanted."""
+    found = []
+    for cost in (cost for cost in costs if cost.level is Level.NAMESPACED):
+        for name, added_ms in (("compiled", cost.program_added_ms), ("Python", cost.python_added_ms)):
+            if added_ms > START_LIMIT_MS:
+                found.append(f"{added_ms:.1f} ms added to a start ({name}) instead of {START_LIMIT_MS:.0f}")
+        for name, ratio in (("round trip", cost.round_trip_ratio), ("decision", cost.decision_ratio)):
+            if ratio > LEVEL_LIMIT:
+                found.append(f"{ratio:.2f} times the {name} instead of {LEVEL_LIMIT}")
+    return found

@@ -30,7 +30,7 @@ _EMPTY = Path(__file__).with_name("empty")
 _STATIC = frozenset(
     shlex.split(
         "self thread-self cmdline config.gz consoles cpuinfo crypto devices dma execdomains filesystems iomem ioports "
-        "kallsyms keys kmsg misc mounts mtrr net partitions version"
+        "kallsyms keys kmsg misc mounts mtrr net partitions sysvipc version"
     )
 )
 """What may be seen of /proc: the bot's own, and what does not change by what others do on this machine."""
@@ -49,16 +49,18 @@ def _system() -> Iterator[str]:
 
 
 @cache
-def _covers() -> tuple[str, ...]:
-    """Return what hides the rest of /proc, in which others could be watched at work."""
-    args: list[str] = []
-    for path in sorted(Path("/proc").iterdir()):
-        if path.name.isdecimal() or path.name in _STATIC:
-            continue
-        if path.is_dir():
-            args += ["--tmpfs", str(path), "--remount-ro", str(path)]
-        else:
-            args += ["--ro-bind", str(_EMPTY), str(path)]
+def _covers(*, drops: bool) -> tuple[str, ...]:
+    """Return what hides the rest of /proc, in which others could be watched at work.
+
+    For each bind and each remount bwrap reads its list of mounts, which is half of its time. So folders come last, and
+    are made read-only only where they belong to the bot's user; otherwise they are root's.
+    """
+    hidden = [path for path in Path("/proc").iterdir() if not path.name.isdecimal() and path.name not in _STATIC]
+    files = sorted(path for path in hidden if not path.is_dir())
+    folders = sorted(path for path in hidden if path.is_dir())
+    args = [word for path in files for word in ("--ro-bind", str(_EMPTY), str(path))]
+    for path in folders:
+        args += ["--tmpfs", str(path), *(() if drops else ("--remount-ro", str(path)))]
     return tuple(args)
 
 
@@ -69,7 +71,7 @@ def arguments(room: Room, *, drops: bool) -> list[str]:
         drops: it is started by root, and the bot changes to a user of its own before it begins; otherwise the bot has
             a namespace of users.
     """
-    args = [*_NAMESPACES, *(_TO_DROP if drops else _USER_NAMESPACE), *_system(), *_DEVICES, *_covers()]
+    args = [*_NAMESPACES, *(_TO_DROP if drops else _USER_NAMESPACE), *_system(), *_DEVICES, *_covers(drops=drops)]
     for name, value in environment(RUNTIME_FOLDER, HOME_FOLDER).items():
         args += ["--setenv", name, value]
     args += ["--ro-bind", str(room.runtime), RUNTIME_FOLDER, "--ro-bind", str(room.bot), BOT_FOLDER]

@@ -172,7 +172,7 @@ def _landlock_line(room: Room, argv: Sequence[str], limits: Limits, status: int,
     home = room.out if writes and room.out is not None else home  # a build needs a place for what it throws away
     paths = [*system.roots(), *system.settings(), system.interpreter(), room.bot, room.runtime, room.out, home]
     with _open_files() as files:
-        files.append(seccomp.open_program(counted=False, sockets=False))
+        files.append(seccomp.open_program(counted=False, alone=False, builds=writes))
         limited = _limit_arguments(limits, data=True, processes=_processes_of_user(limits))
         config = {
             "command": [*limited, *_expand(argv, str(room.out or room.bot))],

@@ -13,10 +13,12 @@ from arena.sandbox import tree
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WATCHED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+_LOOK_S = 0.5
+"""An orphan that lives on gives no signal when it becomes ours, so we look now and then."""
 
 
 _spared: set[int] = set()
-"""Children that were there before others were adopted for a while."""
+"""Children that are no orphans: our runner, or those that were there before others were adopted for a while."""
 
 
 def _prctl(option: int, value: int) -> None:
@@ -69,8 +71,9 @@ def kill_children() -> int:
 def supervise() -> None:
     """Fork; the child returns and goes on, the parent stays to clean up after it and never returns.
 
-    A runner that is killed cannot clean up. The parent waits for it, kills whatever of its process tree is left, and
-    ends as it ended. Signals meant for the runner are handed on to it.
+    A runner or a lane that is killed cannot clean up. The parent waits for the runner, kills whatever of its process
+    tree loses its own parent meanwhile or is left at the end, and ends as the runner did. Signals meant for the runner
+    are handed on to it.
     """
     adopt_orphans()
     parent = os.getpid()
@@ -80,16 +83,18 @@ def supervise() -> None:
         die_with_parent(parent)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
+    _spared.add(runner)
     code = os.waitstatus_to_exitcode(_watch(runner))
+    _spared.clear()
     kill_children()
     os._exit(code if code >= 0 else 128 - code)
 
 
 def _watch(runner: int) -> int:
-    """Hand signals on to the runner until it ends, and return its wait status; orphans are reaped on the way."""
+    """Hand signals on to the runner until it ends, and return its wait status; orphans are killed on the way."""
     while True:
-        told = signal.sigwaitinfo(_WATCHED)
-        if told.si_signo != signal.SIGCHLD:
+        told = signal.sigtimedwait(_WATCHED, _LOOK_S)
+        if told is not None and told.si_signo != signal.SIGCHLD:
             if told.si_code <= 0:  # somebody sent it; what a terminal sends, the runner gets too
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(runner, told.si_signo)
@@ -98,3 +103,4 @@ def _watch(runner: int) -> int:
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 if ended[0] == runner:
                     return ended[1]
+        kill_children()

@@ -19,6 +19,12 @@ from arena.sandbox.room import Limits
 
 _DEATH_S = 10.0
 """SIGKILL is certain, but a process in disk wait takes its time."""
+_RESUMES = 3
+"""How often a tree is told again to go on.
+
+What is just being forked when all is stopped is born stopped, and the kernel does not tell it of a SIGCONT that comes
+during the same fork: one that nobody handles counts for those alone who are there (prepare_signal in kernel/signal.c).
+"""
 
 
 class Excess(NamedTuple):
@@ -61,6 +67,7 @@ class Sandboxed:
         self._bot_pid = self._root
         self._root_fd: int | None = None
         self._is_paused = False
+        self._resumes_left = 0
         self._is_outside = False
         self.stdin, self.stdout, self.stderr = pipes
         self.pidfd = os.pidfd_open(popen.pid)
@@ -97,21 +104,27 @@ class Sandboxed:
             InfraError: it runs outside of the control group that should count what it uses.
         """
         with contextlib.suppress(OSError, IndexError):
-            if not self._bot_pid:
-                self._learn_root()
-                is_first = self._root == self._popen.pid
-                self._bot_pid = self._root if is_first else tree.children(self._root)[0]
+            bot_pid = self._first()
             if self._is_outside:
                 raise InfraError("a bot was started outside of its control group")
             # The kernel's clock of another process: clock_getcpuclockid(3)
-            return time.clock_gettime_ns((~self._bot_pid << 3) | 2) // 1000
+            return time.clock_gettime_ns((~bot_pid << 3) | 2) // 1000
         return -1
+
+    def _first(self) -> int:
+        """Return the bot's first process; raises IndexError while there is none."""
+        if not self._bot_pid:
+            self._learn_root()
+            self._bot_pid = self._root if self._root == self._popen.pid else tree.children(self._root)[0]
+        return self._bot_pid
 
     def usage(self) -> tree.Usage:
         """Return what the whole tree uses; nothing before it is contained."""
         self._learn_root()
         if not self._root:
             return tree.Usage(0, 0, 0)
+        if not self._is_paused:
+            self.resume()
         return tree.usage(self._root, self._limits.memory_mib << 20)
 
     def excess(self, used: tree.Usage | None = None) -> Excess | None:
@@ -140,13 +153,19 @@ class Sandboxed:
         self._learn_root()
         if self._root and self._status is not None and not self._is_paused:
             self._is_paused = True
+            self._resumes_left = _RESUMES
             self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let all go on, if they were stopped."""
+        """Let all go on, if they were stopped; to be called again after a moment, for what was being forked."""
         if self._is_paused:
             self._is_paused = False
             self._signal_all(signal.SIGCONT)
+        elif self._resumes_left:
+            self._resumes_left -= 1
+            with contextlib.suppress(OSError, IndexError):
+                if not tree.is_stopped(self._first()):  # by itself, then: that is its own fault
+                    self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: int) -> None:
         # The system call filter keeps all that a bot starts in one group; its first process leads it.

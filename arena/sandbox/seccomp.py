@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
 import msgspec
@@ -93,11 +93,41 @@ _ABSENT = {
     "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are behind a pointer, which a filter cannot follow
     "memfd_secret": (447, 447),
-    "shmget": (29, 194),  # outlives its process
+    # these outlive their process, and whoever has the key finds them
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
 }
 """System calls that fail as if the kernel had none, so that programs do without."""
 _UNCOUNTED = {"memfd_create": (319, 279)}
 """Memory that only a control group counts: denied like `_ABSENT` where there is none."""
+_OF_OTHERS = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
+"""What a process may do to others of its user: denied like `_DENIED` where they are in reach."""
+_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+"""What changes a file of its user without writing to it, which Landlock does not restrict: it could lock others out of
+their files, or leave a message in a time. Denied like `_DENIED` where such files are in reach, but to a build."""
 
 
 class _Check(msgspec.Struct, frozen=True):
@@ -118,6 +148,8 @@ class _Check(msgspec.Struct, frozen=True):
 _SOCKET = (41, 198)
 _OWN_NETWORK = _Check(_SOCKET, 0, (1, 2, 10), EAFNOSUPPORT, others=True)  # unix, inet, inet6
 _NO_SOCKETS = _Check(_SOCKET, 0, (), EAFNOSUPPORT, others=True)
+_OWN_LIMITS = _Check((302, 261), 0, (0,), others=True)  # prlimit64, of the calling process
+_NO_FLAGS = _Check((16, 29), 1, (0x40086602, 0x40046602, 0x401C5820))  # ioctl: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
 _CHECKED = (
     _Check((56, 220), 0, (_NEW_NAMESPACES,), bits=True),  # clone
     _Check((221, 223), 3, (3, 4)),  # fadvise64: POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED
@@ -153,12 +185,13 @@ def is_known(machine: str) -> bool:
     return machine in _ARCHITECTURES
 
 
-def program(machine: str, *, counted: bool = True, sockets: bool = True) -> bytes:
+def program(machine: str, *, counted: bool = True, alone: bool = True, builds: bool = False) -> bytes:
     """Return the filter for a known kind of machine, as the kernel takes it.
 
     Args:
         counted: a control group counts all memory.
-        sockets: the network and the sockets that a bot can reach are its own.
+        alone: the network, the processes and the files in reach are the bot's own.
+        builds: it makes files, and sets their modes and times.
     """
     column = list(_ARCHITECTURES).index(machine)
     parts = [
@@ -169,18 +202,27 @@ def program(machine: str, *, counted: bool = True, sockets: bool = True) -> byte
     ]
     if machine == "x86_64":
         parts += [_instruction(_AT_LEAST, _X32, no=1), _deny(ENOSYS)]
-    for calls, error in ((_DENIED, EPERM), (_ABSENT, ENOSYS), ({} if counted else _UNCOUNTED, ENOSYS)):
+    denied: list[tuple[Mapping[str, tuple[int | None, int | None]], int]]
+    denied = [(_DENIED, EPERM), (_ABSENT, ENOSYS), ({} if counted else _UNCOUNTED, ENOSYS)]
+    checks = [*_CHECKED, _OWN_NETWORK if alone else _NO_SOCKETS]
+    if not alone:
+        denied.append((_OF_OTHERS, EPERM))
+        checks.append(_OWN_LIMITS)
+    if not alone and not builds:
+        denied.append((_ATTRIBUTES, EPERM))
+        checks.append(_NO_FLAGS)
+    for calls, error in denied:
         for numbers in calls.values():
             if (number := numbers[column]) is not None:
                 parts += [_instruction(_EQUAL, number, no=1), _deny(error)]
-    for check in (*_CHECKED, _OWN_NETWORK if sockets else _NO_SOCKETS):
+    for check in checks:
         parts += _check(check, column)
     return b"".join([*parts, _instruction(_RETURN, _ALLOW)])
 
 
-def open_program(*, counted: bool, sockets: bool = True) -> int:
+def open_program(*, counted: bool, alone: bool = True, builds: bool = False) -> int:
     """Return a descriptor of a file in memory that holds the filter for this machine, at its start."""
     fd = os.memfd_create("seccomp", 0)
-    os.write(fd, program(platform.machine(), counted=counted, sockets=sockets))
+    os.write(fd, program(platform.machine(), counted=counted, alone=alone, builds=builds))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -39,6 +39,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process is stopped by a signal.
+
+    Raises:
+        OSError: it has ended.
+    """
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] == b"T"
+
+
 def family(root: int) -> Iterator[int]:
     """Yield a process and all below it, and the orphans of its process group that became our own children."""
     left = [root]

@@ -126,6 +126,14 @@ CREATE TABLE deal (
     record BLOB NOT NULL,
     PRIMARY KEY (match, deck, leg)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE unverified (
+    match INTEGER NOT NULL,
+    deck INTEGER NOT NULL,
+    leg INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (match, deck, leg),
+    FOREIGN KEY (match, deck, leg) REFERENCES deal(match, deck, leg)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE fault (
     id INTEGER PRIMARY KEY,
     match INTEGER NOT NULL,

@@ -94,6 +94,11 @@ os.wait()
 FAULTS = {
     "answers nothing": ("timeout", "silent", "ask()\nhang()"),
     "answers late": ("timeout", "silent", "q = ask()\ntime.sleep(0.4)\nanswer(q)\nplay_on()"),
+    "answers a byte at a time": (
+        "timeout",
+        "partial",
+        "for byte in act(ask()):\n    write(bytes([byte]))\n    time.sleep(0.05)\nhang()",
+    ),
     "answers in part": ("timeout", "partial", "ask()\nwrite(frame({'type': 'act'})[:-1])\nhang()"),
     "stops itself": ("timeout", "silent", "ask()\nos.kill(os.getpid(), signal.SIGSTOP)"),
     "stops its group": ("timeout", "silent", "ask()\nos.kill(0, signal.SIGSTOP)"),
@@ -114,6 +119,17 @@ FAULTS = {
     "prints": ("garbage", "text", "ask()\nos.write(1, b'thinking...\\n')\nhang()"),
     "announces a giant frame": ("garbage", "oversize", "ask()\nwrite(b'\\xff' * 4)\nhang()"),
     "writes without end": ("garbage", "oversize", "ask()\nwhile True: write(b'\\xc0' * 65536)"),
+    "nests deeply": ("garbage", "malformed", "ask()\nwrite(struct.pack('>I', 60000) + b'\\x91' * 60000)\nhang()"),
+    "nests deeply in a key": (
+        "garbage",
+        "malformed",
+        "deep = b'\\x82\\xa1x' + b'\\x91' * 60000 + act(ask())[5:]\nwrite(struct.pack('>I', len(deep)) + deep)\nhang()",
+    ),
+    "announces a giant list": (
+        "garbage",
+        "malformed",
+        "ask()\nwrite(struct.pack('>I', 5) + b'\\xdd' + b'\\xff' * 4)\nhang()",
+    ),
     "sends no map": ("garbage", "malformed", "ask()\nwrite(frame(7))\nhang()"),
     "sends an unknown type": ("garbage", "type", "ask()\nwrite(frame({'type': 'resign'}))\nhang()"),
     "exits": ("crash", "exit", "ask()\nsys.exit(0)"),
@@ -137,11 +153,20 @@ def test_a_bot_that_fails_in_play(lane: LaneProcess, tmp_path: Path, what: str) 
     assert (fault.kind.value, fault.detail, fault.step) == (kind, detail, late), fault
 
 
-def test_a_bot_that_closes_its_stdout(lane: LaneProcess, tmp_path: Path) -> None:
-    fault = fault_of(lane, script(tmp_path / "bad", "hello()\nask()\nos.close(1)\nhang()"), tmp_path, QUICK)
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
+def test_a_bot_that_closes_its_stdout(lane: LaneProcess, tmp_path: Path, closed: tuple[int, ...]) -> None:
+    body = f"hello()\nask()\nfor fd in {closed}: os.close(fd)\nhang()"
+    fault = fault_of(lane, script(tmp_path / "bad", body), tmp_path, QUICK)
     # In bwrap the first process of the namespace holds a copy of the pipe, so that its end is not seen.
     has_init = lane.level in ("strict", "namespaced")
     assert (fault.kind.value, fault.detail) == (("timeout", "silent") if has_init else ("crash", "closed"))
+
+
+def test_an_old_answer_in_play_is_dropped(lane: LaneProcess, tmp_path: Path) -> None:
+    body = "hello()\nold = ask()\nanswer(old)\nq = ask()\nanswer(old)\nanswer(q)\nplay_on()"
+    record = played(lane, script(tmp_path / "bad", body), tmp_path)
+    assert record.faults == ()
+    assert record.deals[0].stale == (1, 0)
 
 
 def test_a_fault_keeps_what_the_bot_said_last(lane: LaneProcess, tmp_path: Path) -> None:

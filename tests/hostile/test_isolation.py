@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,17 +31,14 @@ def tried(name, do):
 
 def fill(path):
     written = 0
-    try:
-        for number in range(10):
-            with open(f"{path}/{number}", "wb", buffering=0) as file:
-                for _ in range(8):
+    for number in range(20):
+        try:
+            with open(f"{path}/{abstract}-{number}", "wb", buffering=0) as file:
+                for _ in range(16):
                     written += file.write(b"x" * (1 << 20))
-    except OSError:
-        pass
-    for number in range(10):
-        if os.path.exists(f"{path}/{number}"):
-            os.unlink(f"{path}/{number}")
-    return written
+        except OSError:
+            pass
+    return written, os.stat(path).st_dev
 
 def libc_ptrace(pid):
     import ctypes
@@ -53,6 +52,7 @@ def connect(family, address):
 
 port, abstract, secret, runner, victim = sys.argv[2:7]
 tried("tcp", lambda: connect(socket.AF_INET, ("127.0.0.1", int(port))))
+tried("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"!", ("127.0.0.1", int(port))) and 0)
 tried("abstract", lambda: connect(socket.AF_UNIX, "\\0" + abstract))
 tried("secret", lambda: open(secret).read())
 tried("passwd", lambda: open("/etc/passwd").read())
@@ -78,12 +78,18 @@ tried("host sys", lambda: len(os.listdir("/proc/sys")))
 tried("user", lambda: open("/proc/self/status").read().partition("CapEff:")[2].split()[0])
 for folder in ("/", "/usr", "/etc", "/bot", "/runtime", "/dev", "/proc", "/home", "/var/tmp", "/tmp", "/dev/shm"):
     tried("write " + folder, lambda: open(folder + "/planted", "w").close())
+for number in (signal.SIGSTOP, signal.SIGTERM):
+    tried(f"signal {number} to parent", lambda: os.kill(os.getppid(), number))
 tried("kill runner", lambda: os.kill(int(runner), 9))
 tried("kill init", lambda: os.kill(1, 9))
 tried("kill victim", lambda: os.kill(int(victim), 9))
 tried("trace victim", lambda: libc_ptrace(int(victim)))
 tried("hostname", socket.gethostname)
 tried("nice", lambda: os.nice(-5))
+tried("chmod secret", lambda: os.chmod(secret, 0))
+tried("times of its own file", lambda: os.utime("bot.py", (5, 5)))
+tried("limits of victim", lambda: __import__("resource").prlimit(int(victim), 7, (3, 3)) and 0)
+tried("priority of victim", lambda: os.setpriority(os.PRIO_PROCESS, int(victim), 19))
 if sys.argv[8] != "strict":
     tried("memory", lambda: len(bytearray(3 << 30)))
 import ctypes, errno, fcntl, platform
@@ -110,7 +116,11 @@ called("clone3", 435, 0, 0)
 called("io_uring_setup", 425, 1, 0)
 called("keyctl", (250, 219)[machine], 0, 0)
 called("bpf", (321, 280)[machine], 0, 0, 0)
-called("shmget", (29, 194)[machine], 0, 4096, 0o1600)
+key = int(runner)
+called("clock_settime", (227, 112)[machine], 0, 0)
+called("shmget", (29, 194)[machine], key, 4096, 0o1600)
+called("msgget", (68, 186)[machine], key, 0o1600)
+called("semget", (64, 190)[machine], key, 1, 0o1600)
 called("clone newuser", (56, 220)[machine], 0x10000011, 0, 0, 0, 0)
 tried("flock", lambda: fcntl.flock(bot, fcntl.LOCK_SH))
 tried("posix lock", lambda: fcntl.lockf(bot, fcntl.LOCK_SH))
@@ -125,8 +135,8 @@ tried("vsock", lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close(
 tried("inet", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close())
 tried("thread", lambda: __import__("threading").Thread(target=str).start())
 tried("child", lambda: __import__("subprocess").run(["true"], check=True).returncode)
-found["tmp"] = fill("/tmp")
-found["shm"] = fill("/dev/shm")
+for folder in ("/tmp", "/dev/shm"):
+    found["filled " + folder] = fill(folder)
 
 def fork():
     pids = []
@@ -150,6 +160,11 @@ sys.exit(0)
 """
 
 
+def keys(kind: str) -> list[str]:
+    """Return the keys of the machine's SysV objects of a kind."""
+    return [line.split()[0] for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]]
+
+
 CONTAINED = [level for level in LEVELS if level is not Level.NONE]
 
 
@@ -160,15 +175,20 @@ def level(request: pytest.FixtureRequest) -> Level:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, object]:
+def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("probe")
     (folder / "secret").write_text("results")
     name = f"arena-test-{os.getpid()}-{level}"
     victim = subprocess.Popen(["sleep", "1000"])
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
+        udp.bind(tcp.getsockname())
         unix.bind("\0" + name)
         unix.listen()
-        for listener in (tcp, unix):
+        for listener in (tcp, udp, unix):
             listener.setblocking(False)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SECRET", "of the runner")
@@ -190,18 +210,22 @@ def found(tmp_path_factory: pytest.TempPathFactory, level: Level) -> dict[str, o
         for listener in (tcp, unix):
             with pytest.raises(BlockingIOError):
                 listener.accept()
+        with pytest.raises(BlockingIOError):
+            udp.recv(1)
     assert victim.poll() is None, "killed by a bot"
     victim.kill()
     victim.wait()
     assert living(token(folder / "probe")) == []
+    assert not [kind for kind in ("shm", "msg", "sem") if str(lane.popen.pid) in keys(kind)], "it left objects of SysV"
     (fault,) = record.faults
     assert fault.stderr.startswith(b"{"), fault.stderr.decode()
-    probed: dict[str, object] = msgspec.json.decode(fault.stderr)
+    probed: dict[str, Any] = msgspec.json.decode(fault.stderr)
     return probed
 
 
 NAMESPACES = {
     "tcp": "ConnectionRefusedError 111",
+    "udp": "done",
     "abstract": "ConnectionRefusedError 111",
     "secret": "FileNotFoundError 2",
     "passwd": "FileNotFoundError 2",
@@ -219,6 +243,10 @@ NAMESPACES = {
     "kill runner": "ProcessLookupError 3",
     "kill victim": "ProcessLookupError 3",
     "trace victim": "PermissionError 1",
+    "limits of victim": "ProcessLookupError 3",
+    "priority of victim": "ProcessLookupError 3",
+    "chmod secret": "FileNotFoundError 2",
+    "times of its own file": "OSError 30",
     "hostname": "bot",
     "host stat": "done",
     "host loadavg": "done",
@@ -234,10 +262,11 @@ NAMESPACES = {
     "user": "0000000000000000",
     "inet": "done",
 }
-"""`done` of a file of the host: it is there, and empty."""
+"""`done` of a file of the host: it is there, and empty; of a packet: it was sent to nobody."""
 CLOSED = "PermissionError 13"
 LANDLOCK = {
     "tcp": "OSError 97",
+    "udp": "OSError 97",
     "abstract": "OSError 97",
     "secret": CLOSED,
     "passwd": CLOSED,
@@ -247,45 +276,55 @@ LANDLOCK = {
     **{f"write {folder}": CLOSED for folder in ("/", "/usr", "/etc", "/dev", "/tmp", "/dev/shm")},
     "kill runner": "PermissionError 1",
     "kill victim": "PermissionError 1",
-    "kill init": "PermissionError 1",
     "trace victim": "PermissionError 1",
+    **dict.fromkeys(("limits of victim", "priority of victim"), "PermissionError 1"),
+    **dict.fromkeys(("chmod secret", "times of its own file"), "PermissionError 1"),
     **{f"host {name}": CLOSED for name in ("stat", "loadavg", "interrupts", "vmstat", "meminfo", "pressure", "sys")},
     "user": "0000000000000000",
     "inet": "OSError 97",
 }
 
 
-def test_what_it_reaches(found: dict[str, object], level: Level) -> None:
+def test_what_it_reaches(found: dict[str, Any], level: Level) -> None:
     expected = LANDLOCK if level is Level.LANDLOCK else NAMESPACES
     assert {attempt: found[attempt] for attempt in expected} == expected
 
 
-def test_other_folders_are_not_there_or_not_to_be_written(found: dict[str, object]) -> None:
+def test_its_parent_is_not_to_be_stopped_or_ended(found: dict[str, Any], level: Level) -> None:
+    """The first process of a namespace is of another user, or ignores it; else the probe would not have gone on."""
+    allowed = {"PermissionError 1"} if level is Level.LANDLOCK else {"PermissionError 1", "done"}
+    assert {found[attempt] for attempt in ("signal 19 to parent", "signal 15 to parent", "kill init")} <= allowed
+
+
+def test_other_folders_are_not_there_or_not_to_be_written(found: dict[str, Any]) -> None:
     for folder in ("/home", "/var/tmp", "/proc"):
         assert found[f"write {folder}"] != "done"
 
 
-@pytest.mark.parametrize(("folder", "cap"), [("tmp", 32 << 20), ("shm", 4 << 20)])
-def test_what_it_can_write_is_capped(found: dict[str, object], level: Level, folder: str, cap: int) -> None:
-    written = found[folder]
-    assert isinstance(written, int)
+@pytest.mark.parametrize(("folder", "cap"), [("/tmp", 32 << 20), ("/dev/shm", 4 << 20)])
+def test_what_it_can_write_is_capped_and_no_disk_of_the_host(
+    found: dict[str, Any], level: Level, folder: str, cap: int
+) -> None:
+    written, device = found[f"filled {folder}"]
+    assert not list(Path(folder).glob(f"arena-test-{os.getpid()}-*"))
     if level is Level.LANDLOCK:
         assert written == 0
     else:
         assert cap // 2 < written <= cap
+        assert device != os.stat(folder).st_dev
 
 
-def test_its_memory_is_limited(found: dict[str, object], level: Level) -> None:
+def test_its_memory_is_limited(found: dict[str, Any], level: Level) -> None:
     if level is not Level.STRICT:  # there it would be killed, which is another test
         assert found["memory"] == "MemoryError "
 
 
-def test_its_processes_are_counted(found: dict[str, object], level: Level) -> None:
+def test_its_processes_are_counted(found: dict[str, Any], level: Level) -> None:
     if level is not Level.LANDLOCK:
         assert found["fork"] in (61, 62, 63)
 
 
-def test_it_has_no_privilege_to_be_more_than_nice(found: dict[str, object]) -> None:
+def test_it_has_no_privilege_to_be_more_than_nice(found: dict[str, Any]) -> None:
     assert found["nice"] in ("PermissionError 13", "PermissionError 1")
 
 
@@ -303,11 +342,14 @@ CALLS = {
     "bpf": "EPERM",
     "clone3": "ENOSYS",
     "io_uring_setup": "ENOSYS",
+    "clock_settime": "EPERM",
     "shmget": "ENOSYS",
+    "msgget": "ENOSYS",
+    "semget": "ENOSYS",
 }
 
 
-def test_what_it_may_call(found: dict[str, object], level: Level) -> None:
+def test_what_it_may_call(found: dict[str, Any], level: Level) -> None:
     expected = CALLS | {"memfd_create": "done" if level is Level.STRICT else "ENOSYS"}
     assert {call: found[f"call {call}"] for call in expected} == expected
 
@@ -328,5 +370,5 @@ DENIED = {
 }
 
 
-def test_what_would_undo_a_limit_or_carry_a_message(found: dict[str, object]) -> None:
+def test_what_would_undo_a_limit_or_carry_a_message(found: dict[str, Any]) -> None:
     assert {attempt: found[attempt] for attempt in DENIED} == DENIED

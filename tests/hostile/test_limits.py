@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,6 +130,9 @@ def test_processes_are_limited(lane: LaneProcess, tmp_path: Path) -> None:
     if lane.level in (Level.STRICT, Level.NAMESPACED):
         assert record.faults == ()
         assert int(record.deals[0].steps[0].note) in (62, 63)
+    elif not record.faults:  # where all processes of its user count, it may be either
+        assert (lane.level, os.geteuid() == 0) == (Level.LANDLOCK, False)
+        assert int(record.deals[0].steps[0].note) <= 64
     else:
         (fault,) = record.faults
         assert (fault.kind.value, fault.detail) == ("memory", "processes")
@@ -181,6 +185,22 @@ def test_a_bot_off_turn_is_stopped(lane: LaneProcess, tmp_path: Path, where: str
     assert len(notes) == 3
     is_stopped = int(notes[-1]) < 50  # milliseconds of CPU time while the other had 300
     assert is_stopped is (lane.level != Level.NONE)
+
+
+FORKS_AT_ONCE = """
+hello()
+for _ in range(40):
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+play_on()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("legs", [5, pytest.param(60, marks=pytest.mark.nightly)])
+def test_a_bot_that_is_stopped_while_it_forks_plays_on(lane: LaneProcess, tmp_path: Path, legs: int) -> None:
+    bots = [script(tmp_path / name, FORKS_AT_ONCE) for name in ("bad", "good")]
+    assert lane.play(spec_of(*bots, clock=PATIENT, legs=[(0, 1)] * legs)).faults == ()
 
 
 def test_bots_that_are_stopped_by_turns_play_on(lane: LaneProcess, tmp_path: Path) -> None:
