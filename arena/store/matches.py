@@ -145,11 +145,14 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
 
 
 def last_deal(db: Database) -> tuple[int, int, int] | None:
-    """Return match, deck and leg of the last deal of the match begun last."""
+    """Return match, deck and leg of the last deal of the newest tournament or play that has any.
+
+    The newest is the one with the highest id, whatever the clock said; in it the match begun last is taken.
+    """
     query = (
-        "SELECT match, deck, leg FROM deal "
-        "WHERE match = (SELECT id FROM match WHERE state = 'played' ORDER BY started_at DESC, id DESC LIMIT 1) "
-        "ORDER BY leg DESC, deck DESC LIMIT 1"
+        "SELECT match, deck, leg FROM deal WHERE match = (SELECT id FROM match WHERE state = 'played' AND tournament = "
+        "(SELECT tournament FROM match WHERE state = 'played' ORDER BY tournament DESC LIMIT 1) "
+        "ORDER BY started_at DESC, id DESC LIMIT 1) ORDER BY leg DESC, deck DESC LIMIT 1"
     )
     for number, deck, leg in db.execute(query):
         return int(number), int(deck), int(leg)
