@@ -70,7 +70,10 @@ def _copy(db: Database, part: Path, to: Path) -> None:
     finally:
         copy.close()
     if found != ["ok"]:
-        raise DamagedError(f"the database is damaged, so no backup was made to {to}: {found[0].splitlines()[-1]}; `arena db check` says more")
+        raise DamagedError(
+            f"the database is damaged, so no backup was made to {to}: {found[0].splitlines()[-1]}; "
+            "`arena db check` says more"
+        )
 
 
 def _elsewhere(to: Path, error: OSError) -> ConfigError:

@@ -143,7 +143,7 @@ def _alone(path: Path, error: sqlite3.Error) -> sqlite3.Connection:
 def _beside(path: Path, suffix: str) -> Path:
     """Return the name of a file that belongs to a database; of a link, to where it leads."""
     real = path.resolve()
-    return real.with_name(real.name + suffix)
+    return real.parent / f"{real.name}{suffix}"
 
 
 def _wal_bytes(path: Path) -> int:

@@ -149,9 +149,10 @@ def last_deal(db: Database) -> tuple[int, int, int] | None:
 
     The newest is the one with the highest id, whatever the clock said; in it the match begun last is taken.
     """
-    query = (
-        "SELECT match, deck, leg FROM deal WHERE match = (SELECT id FROM match WHERE state = 'played' AND tournament = "
-        "(SELECT tournament FROM match WHERE state = 'played' ORDER BY tournament DESC LIMIT 1) "
+    query = (  # the + lets it go along the index of start times, where the first of the tournament is near
+        "SELECT match, deck, leg FROM deal WHERE match = (SELECT id FROM match WHERE state = 'played' "
+        "AND +tournament = (SELECT id FROM tournament t WHERE EXISTS "
+        "(SELECT 1 FROM match m WHERE m.tournament = t.id AND m.state = 'played') ORDER BY id DESC LIMIT 1) "
         "ORDER BY started_at DESC, id DESC LIMIT 1) ORDER BY leg DESC, deck DESC LIMIT 1"
     )
     for number, deck, leg in db.execute(query):
