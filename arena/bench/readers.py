@@ -1,8 +1,8 @@
 """What readers cost the writer: how fast matches are stored with and without somebody who reads all the time.
 
 The reader is a process of its own. It opens the database anew for each read, as commands do, and asks in turn what the
-leaderboard, the standings and a replay ask. Both cases are measured in turn in one run, on cores of their own where
-there are two, and only their ratio is told.
+leaderboard, the standings and a replay ask. The cases are measured in turn in one run, on cores of their own where
+there are two, and only their ratios are told. A reader of another database is the control: its cost is the machine's.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import cycle
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import cycle, islice
 from pathlib import Path
 
 import msgspec
@@ -36,7 +36,8 @@ _STEPS = 60
 """Steps of a deal; durak takes about so many."""
 _LEGS = ((0, 1), (1, 0))
 _TABLE = (0, 1)
-_POOL = PoolKey("durak", "durak/1{deck=36}", 2, "none", "single_loser")
+_POOLS = tuple(PoolKey("durak", "durak/1{deck=36}", 2, level, "single_loser") for level in ("strict", "none"))
+"""Of what is read and of what is written, so that a read is as much work at the end as at the beginning."""
 
 
 class ReadersCost(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class ReadersCost(msgspec.Struct, frozen=True):
         ratio: the median over the rounds of the rate of commits with a reader over that without.
         low: the smallest of the rounds.
         high: the largest of the rounds.
+        elsewhere: the same median with the reader in another database.
         commits_per_s: the median with a reader.
         reads: made meanwhile; each saw what it should, without an error.
     """
@@ -53,34 +55,34 @@ class ReadersCost(msgspec.Struct, frozen=True):
     ratio: float
     low: float
     high: float
+    elsewhere: float
     commits_per_s: float
     reads: int
     rounds: int
 
 
-def measure(folder: Path, rounds: int, commits: int = COMMITS) -> ReadersCost:
+def measure(folder: Path, rounds: int) -> ReadersCost:
     """Measure in turn, `rounds` times, in a database made below `folder`; pins this process meanwhile.
 
     Raises:
         InfraError: a read failed.
     """
-    before = os.sched_getaffinity(0)
+    before, commits = os.sched_getaffinity(0), COMMITS
     os.sched_setaffinity(0, {max(before)})
+    path, other = folder / "arena.db", folder / "other.db"
     try:
-        with open_writer(folder / "arena.db") as db, open_looper(folder / "arena.db", min(before)) as looper:
-            waiting = prepare(db, (2 * rounds + 1) * commits)
+        with open_writer(other) as db:
+            prepare(db, commits)
+        with open_writer(path) as db, open_looper(path, min(before)) as here, open_looper(other, min(before)) as there:
+            waiting = prepare(db, (3 * rounds + 1) * commits)
             _store(db, waiting, commits)  # until files have grown and caches are warm
-            alone, beside = [], []
-            for _ in range(rounds):
-                alone.append(commits / _store(db, waiting, commits))
-                looper.start()
-                beside.append(commits / _store(db, waiting, commits))
-                looper.stop()
+            seconds = [[_store(db, waiting, commits, looper) for looper in (None, here, there)] for _ in range(rounds)]
     finally:
         os.sched_setaffinity(0, before)
-    ratios = [one / other for one, other in zip(beside, alone, strict=True)]
-    rate = statistics.median(beside)
-    return ReadersCost(statistics.median(ratios), min(ratios), max(ratios), rate, looper.reads, rounds)
+    ratios = [alone / beside for alone, beside, _ in seconds]
+    elsewhere = statistics.median(alone / control for alone, _, control in seconds)
+    rate = commits / statistics.median(beside for _, beside, _ in seconds)
+    return ReadersCost(statistics.median(ratios), min(ratios), max(ratios), elsewhere, rate, here.reads, rounds)
 
 
 def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
@@ -91,18 +93,19 @@ def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
     with writing(db):
         for entrant in entrants:
             bots.add_bot(db, entrant.hash, "", 1, 1, 1.0)
-        for name, size in (("read", 20), ("written", count)):
-            made = new_tournament(name, plan, "none", 1.0, size, seed=1)
+        for name, size, pool in (("read", 20, _POOLS[0]), ("written", count, _POOLS[1])):
+            made = new_tournament(name, plan, pool.isolation, 1.0, size, seed=1)
             kept = tournaments.get(db, tournaments.create(db, made, entrants))
             keys = tuple(derive(kept.master, "deck", "durak", deck) for deck in range(DECKS))
-            planned = [Scheduled(_POOL, _TABLE, keys, _LEGS)] * size
+            planned = [Scheduled(pool, _TABLE, keys, _LEGS)] * size
             tournaments.add_round(db, kept.id, "durak", Round(1, (_TABLE,) * size, ()), planned, kept.first_match)
         first, second = (matches.unplayed(db, number, "durak", 1) for number in (1, 2))
         for number in first:
             matches.record(db, _record(number))
         tournaments.complete_round(db, 1, "durak", 1)
-        pool = tournaments.pool_of(db, _POOL)
-        ratings.save(db, pool, 1, 1, [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants])
+        ratings.save(
+            db, tournaments.pool_of(db, _POOLS[0]), 1, 1, [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
+        )
     return map(_record, second)
 
 
@@ -121,14 +124,16 @@ def _deal(number: int, deck: int, leg: int) -> DealRecord:
     )
 
 
-def _store(db: Database, waiting: Iterator[MatchRecord], commits: int) -> float:
+def _store(db: Database, waiting: Iterator[MatchRecord], commits: int, looper: Looper | None = None) -> float:
     """Store the next matches, each in its transaction; return the seconds it took, less those for others' work."""
-    records = [next(waiting) for _ in range(commits)]
-    began = time.perf_counter() - _queued_s()
-    for record in records:
-        with writing(db):
-            matches.record(db, record)
-    return time.perf_counter() - _queued_s() - began
+    records = list(islice(waiting, commits))
+    with looper.reading() if looper else nullcontext():
+        began, queued_s = time.perf_counter(), _queued_s()
+        for record in records:
+            with writing(db):
+                matches.record(db, record)
+        queued_s = _queued_s() - queued_s  # before the clock, so that it lies within the time it is taken off
+        return time.perf_counter() - began - queued_s
 
 
 def _queued_s() -> float:
@@ -146,7 +151,7 @@ def _queued_s() -> float:
 
 
 class Looper:
-    """A process that reads, again and again, between `start` and `stop`.
+    """A process that reads when it is told to.
 
     Attributes:
         reads: made so far.
@@ -156,27 +161,23 @@ class Looper:
         self.reads = 0
         self._process = process
 
-    def start(self) -> None:
-        """Let it read."""
-        self._send()
-
-    def stop(self) -> None:
-        """Let it finish its read and wait.
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let it read, again and again, until the context ends.
 
         Raises:
             InfraError: a read failed.
         """
-        self._send()
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        os.write(self._process.stdin.fileno(), b".")
+        yield
+        with suppress(BrokenPipeError):
+            os.write(self._process.stdin.fileno(), b".")
         told = self._process.stdout.readline()
         if not told:
             raise InfraError("a reader failed beside the writer; its error is above")
         self.reads += int(told)
-
-    def _send(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(b".")
-        self._process.stdin.flush()
 
 
 @contextmanager

@@ -99,8 +99,9 @@ def readers(
     else:
         typer.echo(
             f"beside a reader the writer stores {cost.ratio:.3f} of what it does alone ({cost.low:.3f} ... "
-            f"{cost.high:.3f} in {cost.rounds} rounds): {cost.commits_per_s:.0f} matches a second, {cost.reads} reads "
-            f"without an error; at least {READERS_WANTED} is wanted"
+            f"{cost.high:.3f} in {cost.rounds} rounds), beside one of another database {cost.elsewhere:.3f}: "
+            f"{cost.commits_per_s:.0f} matches a second, {cost.reads} reads without an error; "
+            f"at least {READERS_WANTED} is wanted"
         )
     if cost.ratio < READERS_WANTED:
         raise typer.Exit(EXIT_NO)

@@ -54,7 +54,8 @@ def _check_free(db: Database, to: Path, *, force: bool) -> None:
             raise ConfigError(f"{to} is a folder; name a file in it")
         if os.path.lexists(to) and not force:
             raise ConfigError(f"there is a file {to} already; name another, or --force to overwrite it")
-        in_use = Path(f"{to}-wal").exists() or (to.exists() and to.samefile(source))
+        log = Path(f"{to}-wal")  # SQLite would take it for the newest part of the copy
+        in_use = (log.exists() and log.stat().st_size > 0) or (to.exists() and to.samefile(source))
     except OSError as error:
         raise _elsewhere(to, error) from None
     if in_use:
