@@ -29,8 +29,8 @@ from arena.store import bots, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.tournaments import Entrant, Scheduled
 
-COMMITS = 200
-"""Matches stored in each case of a round."""
+COMMITS = 1000
+"""Matches stored in each case of a round: so many that the log is moved into the file two or three times in each."""
 DECKS = 5
 _STEPS = 60
 """Steps of a deal; durak takes about so many."""

@@ -86,7 +86,7 @@ READERS_WANTED = 0.95
 
 @bench.command(epilog="Example: arena bench readers")
 def readers(
-    rounds: Annotated[int, typer.Option("--rounds", help="How often both are measured in turn.", min=1)] = 15,
+    rounds: Annotated[int, typer.Option("--rounds", help="How often both are measured in turn.", min=1)] = 9,
     as_json: Json = False,
 ) -> None:
     """Divide how fast matches are stored while somebody reads by how fast they are stored alone."""
