@@ -48,6 +48,7 @@ MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "db": "db",
     "disqualify": "corrections",
     "doctor": "doctor",
     "export": "export",

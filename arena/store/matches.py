@@ -145,11 +145,15 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
 
 
 def last_deal(db: Database) -> tuple[int, int, int] | None:
-    """Return match, deck and leg of the last deal of the match begun last."""
-    query = (
-        "SELECT match, deck, leg FROM deal "
-        "WHERE match = (SELECT id FROM match WHERE state = 'played' ORDER BY started_at DESC, id DESC LIMIT 1) "
-        "ORDER BY leg DESC, deck DESC LIMIT 1"
+    """Return match, deck and leg of the last deal of the newest tournament or play that has any.
+
+    The newest is the one with the highest id, whatever the clock said; in it the match begun last is taken.
+    """
+    query = (  # the + lets it go along the index of start times, where the first of the tournament is near
+        "SELECT match, deck, leg FROM deal WHERE match = (SELECT id FROM match WHERE state = 'played' "
+        "AND +tournament = (SELECT id FROM tournament t WHERE EXISTS "
+        "(SELECT 1 FROM match m WHERE m.tournament = t.id AND m.state = 'played') ORDER BY id DESC LIMIT 1) "
+        "ORDER BY started_at DESC, id DESC LIMIT 1) ORDER BY leg DESC, deck DESC LIMIT 1"
     )
     for number, deck, leg in db.execute(query):
         return int(number), int(deck), int(leg)

@@ -13,8 +13,43 @@ from sqlite_utils import Migrations
 from arena.errors import FAULT_DETAILS
 
 migrations = Migrations("arena")
-MIGRATIONS = ("first",)
-"""The names of all migrations, in order."""
+"""Each function below that it decorates is one; they are applied in the order of the file, and never changed."""
+
+
+def known() -> list[str]:
+    """Return the names of all migrations, in order; their number is the version of the schema of this arena."""
+    empty = sqlite_utils.Database(memory=True)
+    try:
+        return [migration.name for migration in migrations.pending(empty)]
+    finally:
+        empty.close()
+
+
+def expected(names: list[str]) -> set[tuple[str, str]]:
+    """Return type and name of each table and index that a database has after these migrations."""
+    fresh = sqlite_utils.Database(memory=True)
+    try:
+        later = next((name for name in known() if name not in names), None)
+        migrations.apply(fresh, stop_before=later)
+        return entries(fresh)
+    finally:
+        fresh.close()
+
+
+def entries(db: sqlite_utils.Database) -> set[tuple[str, str]]:
+    """Return type and name of each table and index that a database has."""
+    return {(kind, name) for kind, name in db.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL")}
+
+
+def applied(db: sqlite_utils.Database) -> list[str]:
+    """Return the names of the migrations that a database has had, in order."""
+    return [migration.name for migration in migrations.applied(db)]
+
+
+def version(db: sqlite_utils.Database) -> int:
+    """Return the version of a database's schema: how many migrations it has had, 0 for a new one."""
+    return len(migrations.applied(db))
+
 
 _FAULTS = ", ".join(f"'{kind}/{detail}'" for kind, details in FAULT_DETAILS.items() for detail in details)
 
