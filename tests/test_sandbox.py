@@ -334,25 +334,25 @@ def only(monkeypatch: pytest.MonkeyPatch, *works: Level, why: str = "out of orde
     monkeypatch.setattr(levels, "problem", lambda level: "" if level in works else why)
 
 
-@pytest.mark.usefixtures("no_cache")
+SAYING = ("sh", "-c", "echo note >&2; echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
+
+
+@pytest.mark.usefixtures("no_cache", "no_leak")
 @pytest.mark.parametrize(
-    ("found", "problem"),
+    ("launcher", "problem"),
     [
-        (FileNotFoundError(errno.ENOENT, "", "setpriv"), "setpriv is not installed (apt install util-linux)"),
-        (subprocess.TimeoutExpired("bwrap", 20), "it did not start within 20 s"),
-        (
-            subprocess.CompletedProcess((), 1, b"", b"note\nbwrap: setting up uid map: Permission denied\n"),
-            "bwrap: setting up uid map: Permission denied",
-        ),
-        (subprocess.CompletedProcess((), 3, b"", b""), "it ended with 3"),
-        (OSError(errno.EMFILE, "too many"), "[Errno 24] too many"),
+        (("no-such-launcher",), "no-such-launcher is not installed (apt install util-linux)"),
+        (("sh", "-c", "exec sleep 1000"), "it did not start within 0 s"),
+        (SAYING, "bwrap: setting up uid map: Permission denied"),
+        (("sh", "-c", "exit 3"), "it ended with 3"),
     ],
 )
 def test_a_launcher_that_does_not_work_is_told_in_its_own_words(
-    monkeypatch: pytest.MonkeyPatch, found: Exception | subprocess.CompletedProcess[bytes], problem: str
+    monkeypatch: pytest.MonkeyPatch, launcher: tuple[str, ...], problem: str
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", fails(found))
-    for level in (Level.STRICT, Level.NAMESPACED, Level.LANDLOCK):
+    monkeypatch.setattr(launch, "_BEFORE", (*launcher, "--"))
+    monkeypatch.setattr(launch, "_PROBE_S", 0.3)
+    for level in (Level.NAMESPACED, Level.LANDLOCK):
         assert levels.problem(level) == problem
     assert available_level() == (Level.NONE, f"strict: {problem}")
     with pytest.raises(ConfigError, match=r"isolation level namespaced does not work here: .*arena doctor"):
@@ -360,6 +360,12 @@ def test_a_launcher_that_does_not_work_is_told_in_its_own_words(
     with pytest.raises(ConfigError, match="pass --trusted"):
         require_level(None, trusted=False)
     assert require_level(None, trusted=True) is Level.NONE
+
+
+@pytest.mark.usefixtures("no_cache", "no_leak")
+def test_a_group_that_cannot_be_joined_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.sandbox.cgroup.Group.add", fails(OSError(errno.EPERM, "not yours")))
+    assert levels.problem(Level.STRICT) == "[Errno 1] not yours" or levels.problem(Level.NAMESPACED) == ""
 
 
 @pytest.mark.usefixtures("no_cache")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from functools import cache
@@ -56,12 +57,18 @@ def _covers(*, drops: bool) -> tuple[str, ...]:
     are made read-only only where they belong to the bot's user; otherwise they are root's.
     """
     hidden = [path for path in Path("/proc").iterdir() if not path.name.isdecimal() and path.name not in _STATIC]
-    files = sorted(path for path in hidden if not path.is_dir())
+    is_root = os.geteuid() == 0 and not drops
+    files = sorted(path for path in hidden if not path.is_dir() and (is_root or _is_open(path)))
     folders = sorted(path for path in hidden if path.is_dir())
     args = [word for path in files for word in ("--ro-bind", str(_EMPTY), str(path))]
     for path in folders:
         args += ["--tmpfs", str(path), *(() if drops else ("--remount-ro", str(path)))]
     return tuple(args)
+
+
+def _is_open(path: Path) -> bool:
+    """Tell whether others than root may read a file."""
+    return bool(path.stat().st_mode & 0o004)
 
 
 def arguments(room: Room, *, drops: bool) -> list[str]:

@@ -79,6 +79,15 @@ class Group:
             raise
         self._events = memory / ("memory.events" if home.is_unified else "memory.oom_control")
 
+    def add(self, pid: int) -> None:
+        """Put a process into it, with all that it will start.
+
+        Raises:
+            OSError: it cannot be put there.
+        """
+        for folder in self.folders:
+            _write(folder / "cgroup.procs", pid)
+
     def oom_kills(self) -> int:
         """Return how many processes were killed because the group had used all of its memory."""
         with contextlib.suppress(OSError):
