@@ -41,7 +41,7 @@ FAULT_ADVICE: dict[tuple[FaultKind, str], str] = {
     (FaultKind.STARTUP, "exit"): "read the end of its stderr",
     (FaultKind.STARTUP, "silent"): "send hello before loading what takes long; flush",
     (FaultKind.TIMEOUT, "late"): "think less, leave a few milliseconds",
-    (FaultKind.TIMEOUT, "silent"): "flush; look for an endless loop or a blocked read",
+    (FaultKind.TIMEOUT, "silent"): "think less, flush, look for an endless loop or a blocked read",
     (FaultKind.TIMEOUT, "partial"): "write the whole frame, with its right length",
     (FaultKind.CRASH, "exit"): "read the end of its stderr; exit only at `bye` or the end of stdin",
     (FaultKind.CRASH, "signal"): "look for a segmentation fault, an abort, a limit of the sandbox",

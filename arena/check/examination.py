@@ -81,7 +81,7 @@ async def examine(exam: Examination) -> list[Finding]:
     seen.tell(
         judging.judge_stdout(seen.faults(), answers),
         judging.judge_repetition(seen.pairs),
-        judging.judge_memory(used, memory_mib),
+        judging.judge_memory(used, memory_mib, seen.faults()),
         judging.judge_times(seen.played, exam.clock),
         judging.judge_stderr(seen.played),
     )

@@ -108,6 +108,8 @@ def judge_stdout(faults: Sequence[Fault], answers: int) -> Finding:
     """Judge whether anything but frames was on stdout."""
     name = "stdout"
     fault = next((one for one in faults if one.kind is FaultKind.GARBAGE), None)
+    if fault is None and not answers:
+        return skipped(name, "it answered nothing")
     if fault is None:
         return Finding(name, "ok", f"nothing but {answers} answers", figures={"answers": answers})
     shown = repr(fault.evidence[:_SHOWN_BYTES])[1:]
@@ -148,8 +150,11 @@ def _actions(deal: DealRecord) -> list[tuple[int, str]]:
     return [(step.seat, step.action) for step in deal.steps]
 
 
-def judge_memory(peak_kib: int, limit_mib: int) -> Finding:
-    """Judge the most memory that a process used."""
+def judge_memory(peak_kib: int, limit_mib: int, faults: Sequence[Fault] = ()) -> Finding:
+    """Judge the most memory that its processes used, and whether any was killed for it."""
+    fault = next((one for one in faults if one.kind is FaultKind.MEMORY), None)
+    if fault is not None:
+        return Finding("memory", "FAIL", fault.text, fix_of(fault), f"{fault.kind}/{fault.detail}")
     if not peak_kib:
         return skipped("memory", "how much it used cannot be read here")
     mib = peak_kib / 1024

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from arena.cli.app import EXIT_INTERRUPTED
+from arena.cli.bots import explain_fault
 from arena.cli.output import console, harmless, say
 from arena.cli.site import Site, own_lane
 from arena.errors import ConfigError
@@ -172,7 +173,7 @@ class Table:
         self._show_events()
         for fault in faults:
             name = self._names[fault.seat]
-            typer.echo(f"fault of {name}: {fault.kind}/{fault.detail}: {harmless(fault.text)}")
+            typer.echo(f"fault of {name}: {explain_fault(fault)}")
         places = sorted(zip(record.places, record.points, self._names, strict=True))
         ranking = "; ".join(f"{place}. {name} ({points})" for place, points, name in places)
         typer.echo(f"{ranking}: {record.reason}\n")

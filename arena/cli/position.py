@@ -13,7 +13,7 @@ from sqlite_utils import Database
 
 from arena.cli.app import EXIT_BOT, EXIT_NO
 from arena.cli.entrants import submission_of
-from arena.cli.output import Pair, emit_json, emit_pairs, emit_quote, harmless
+from arena.cli.output import Pair, emit_json, emit_pairs, emit_quote, harmless, say
 from arena.cli.site import Site, check_place, open_site, recall, unpacked
 from arena.cli.views import find_deal
 from arena.errors import FAULT_ADVICE, ConfigError, FaultKind, IllegalAction
@@ -56,6 +56,7 @@ def ask_position(db: Path, deal: str, step: int | None, bot: str, level: Level, 
         emit_json("position/1", _document(name, position, answer, rule))
     else:
         _show(name, position, answer, rule)
+        say("a fresh process was asked this position only: what depends on earlier asks does not show here")
     if answer.error is not None and answer.error.kind is FaultKind.STARTUP:
         raise typer.Exit(EXIT_BOT)
     if answer.action not in position.legal:

@@ -63,7 +63,7 @@ def _step_lines(game: str, moment: Moment, seat: Seat | None, names: Sequence[st
         own = seat in (None, step.seat)  # how long others think, and whether the house plays for them, nobody is told
         took = "" if not own else "house" if step.elapsed_us < 0 else f"{step.elapsed_us / 1000:.1f} ms"
         note = f"  «{harmless(step.note)}»" if step.note and seat in (None, step.seat) else ""
-        yield f"{moment.number:4}  {names[step.seat]:<12} {action_words(step.action):<20} {took:>9}{note}"
+        yield f"{moment.number - 1:4}  {names[step.seat]:<12} {action_words(step.action):<20} {took:>9}{note}"
     for event in _seen(moment.events, seat):
         yield f"        {event_words(game, event, names)}"
 

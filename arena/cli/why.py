@@ -72,7 +72,7 @@ def _commands(deal: str, told: Why, db: str) -> Iterator[Pair]:
     name = told.names[told.seat]
     step = told.fault.step if told.fault is not None else told.decisions[-1].step if told.decisions else None
     if step is not None and (told.seen is not None or told.fault is None):
-        yield "again here", f"arena play --from {deal} --step {step} --bot {name}=./{name.split('@')[0]}/{db}"
+        yield "again here", f"arena play --from {deal} --step {step} --bot {name}=YOUR-FOLDER/{db}"
     watch = "" if step is None else f" --step {step}"
     yield "watch", f"arena replay {deal}{watch}{db}"
     if told.fault is not None:

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from arena.sandbox import tree
 
@@ -58,14 +58,32 @@ def kill_children() -> int:
     """Kill and reap every child, and every orphan that becomes a child by it; return how many there were."""
     killed = 0
     while children := set(tree.children(os.getpid())) - _spared:
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in children:
+        spared_groups = _groups({os.getpid(), *_spared})
+        for child in children:
+            for pid in tree.family(child):
+                _kill(pid, spared_groups)
+        for child in children:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+                os.waitpid(child, 0)
                 killed += 1
     return killed
+
+
+def _kill(pid: int, spared_groups: Container[int]) -> None:
+    """Kill a process with its group: of those that fork and end, each is gone before a signal comes for it alone."""
+    with contextlib.suppress(ProcessLookupError):
+        if (group := os.getpgid(pid)) not in spared_groups:
+            os.killpg(group, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
+
+
+def _groups(pids: Iterable[int]) -> set[int]:
+    """Return the process groups of processes, and 0, which is how one from outside of a namespace shows."""
+    found = {0}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found.add(os.getpgid(pid))
+    return found
 
 
 def supervise() -> None:

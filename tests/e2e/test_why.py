@@ -87,7 +87,7 @@ def test_a_fault_is_told_in_words_and_cards(number: int, game: str) -> None:
     assert "the fault ended the deal: place 2 of 2" in shown
     assert "send one of `legal` unchanged" in shown
     assert "\n  │  choose 6 ·[31m\n" in shown
-    assert f"arena play --from {number}-0-0 --step {step} --bot mine=./mine/\n" in shown
+    assert f"arena play --from {number}-0-0 --step {step} --bot mine=YOUR-FOLDER/\n" in shown
     assert f"arena replay {number}-0-0 --step {step}\n" in shown
     assert "arena faults --bot mine" in shown
     assert "\x1b" not in shown

@@ -39,7 +39,7 @@ def level(request: pytest.FixtureRequest) -> Level:
 
 
 SPAMMER = """
-import os, signal
+import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 def fork():
@@ -49,7 +49,7 @@ def fork():
         except BlockingIOError:  # too many at once
             pass
 
-for _ in range(8):
+for number in range(6):
     if fork() == 0:
         try:
             os.setsid()
@@ -57,6 +57,8 @@ for _ in range(8):
             pass
         while True:
             if fork():
+                if number % 3 == 0:
+                    time.sleep(0.005)  # so that each has forked before it becomes an orphan
                 os._exit(0)
 os.write(1, b"!")
 signal.pause()
