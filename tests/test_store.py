@@ -30,7 +30,7 @@ from arena.records import (
     Round,
     Step,
 )
-from arena.store import bots, database, matches, ratings, schema, tournaments
+from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.schema import migrations
 from arena.store.tournaments import Entrant, Scheduled, Tournament
@@ -138,7 +138,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 15
+    assert len(strict) == 16
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -636,6 +636,9 @@ def test_practice_is_known_once_it_is_rated(db: Database) -> None:
 
 
 SCANS = {
+    "bots.add_submission": "the test's own call of all_versions",
+    "bots.all_versions": "every one is asked for, by an export",
+    "bots.kept": "every one is asked for, by an export",
     "bots.names_by_hash": "every name is asked for",
     "bots.submissions": "every name is asked for",
     "matches.faults": "those of all matches, when no match or tournament is given",
@@ -659,6 +662,11 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
     played = msgspec.structs.replace(a_record(two, a_fault(0, 0, 0)), logs=(Log(0, 0, 0, 1, b"x"),))
     return {
         "bots.add_bot": [lambda: keep(db, C)],
+        "bots.add_submission": [
+            lambda: bots.add_submission(db, msgspec.structs.replace(next(bots.all_versions(db)), name="other"))
+        ],
+        "bots.all_versions": [lambda: list(bots.all_versions(db))],
+        "bots.kept": [lambda: list(bots.kept(db))],
         "bots.latest": [lambda: bots.latest(db, "ace")],
         "bots.names_by_hash": [lambda: bots.names_by_hash(db)],
         "bots.retire": [lambda: bots.retire(db, "ace", 3.0)],
@@ -667,6 +675,9 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "bots.version": [lambda: bots.version(db, "ace", 1)],
         "matches.columns": [lambda: matches.columns(db, one)],
         "matches.count_played": [lambda: matches.count_played(db, spring.id)],
+        "matches.count_unverified": [lambda: matches.count_unverified(db, spring.id, "durak")],
+        "matches.each_record": [lambda: list(matches.each_record(db, one))],
+        "matches.unverified": [lambda: matches.unverified(db, one)],
         "matches.deal": [lambda: matches.deal(db, one, 0, 0)],
         "matches.deals": [lambda: matches.deals(db, one)],
         "matches.faults": [
@@ -693,6 +704,9 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
         "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)])],
+        "tournaments.add_match": [
+            lambda: tournaments.add_match(db, 90, spring.id, "durak", 1, Scheduled(POOL, (0, 1), (b"d",), ((0, 1),)))
+        ],
         "tournaments.add_round": [lambda: schedule(db, spring, 2)],
         "tournaments.complete_round": [lambda: tournaments.complete_round(db, spring.id, "durak", 1)],
         "tournaments.create": [lambda: tournaments.create(db, bee, [Entrant(0, "a", A, ("durak",))])],
@@ -703,6 +717,12 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "tournaments.pool_of": [lambda: tournaments.pool_of(db, planned)],
         "tournaments.rounds": [lambda: tournaments.rounds(db, spring.id, "durak")],
         "tournaments.tournaments": [lambda: tournaments.tournaments(db)],
+        # of a match that is recorded by now
+        "matches.mark_unverified": [lambda: matches.mark_unverified(db, played.id, 0, 0, "because")],
+        "matches.recorded": [lambda: matches.recorded(db, played.id)],
+        "corrections.corrections": [lambda: corrections.corrections(db, spring.id)],
+        "corrections.exclude": [lambda: corrections.exclude(db, "withdraw", spring.id, "bot-0", "because", 5.0)],
+        "corrections.void": [lambda: corrections.void(db, played.id, "because", 5.0)],
     }
 
 
@@ -730,9 +750,10 @@ def test_every_query_uses_an_index_or_says_why_not(db: Database) -> None:
     called = calls(db)
     asking = {
         f"{module.__name__.split('.')[-1]}.{name}"
-        for module in (bots, matches, ratings, tournaments)
+        for module in (bots, corrections, matches, ratings, tournaments)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
+        if "db" in inspect.signature(function).parameters
     }
     assert called.keys() == asking, "everything in the store that asks is looked at here"
     found: dict[str, list[str]] = {}
