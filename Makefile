@@ -51,6 +51,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/arena bench decision
 	$(BIN)/arena bench sandbox
+	$(BIN)/arena bench readers
 	$(BIN)/arena bench engine
 
 # Bots carry a copy of the SDK, so that each folder is a whole bot.

@@ -98,5 +98,9 @@ class InfraError(ArenaError):
     """The arena's own failure: a lane died, a disk is full. The match is void, never a bot's loss."""
 
 
+class LaneError(InfraError):
+    """A lane died, or gave no sign of life."""
+
+
 class OverloadError(InfraError):
     """Others than the match's own processes kept its core so busy that a bot's time cannot be judged."""

@@ -14,13 +14,15 @@ from typing import IO, Protocol
 import msgspec
 import trio
 
-from arena.errors import InfraError, OverloadError
-from arena.lane import LaneConfig, Played, Reply, Voided
+from arena.errors import InfraError, LaneError, OverloadError
+from arena.lane import Alive, LaneConfig, Played, Reply, Voided
 from arena.records import MatchRecord, MatchSpec
 from arena.wire import frame
 
 _LENGTH = struct.Struct(">I")
 _GOODBYE_S = 5.0
+_SILENCE_S = 30.0
+"""A lane that says nothing for so long is frozen, and is killed."""
 _STDERR_BYTES = 2000
 
 
@@ -73,14 +75,16 @@ class _Lane:
         self._buffer = bytearray()
         self._config: bytes | None = frame(msgspec.msgpack.encode(config))
 
-    async def play(self, spec: MatchSpec) -> Reply:
+    async def play(self, spec: MatchSpec) -> Played | Voided:
         data = frame(msgspec.msgpack.encode(spec))
         try:
             await self._to.send_all((self._config or b"") + data)
             self._config = None
-            reply: Reply = msgspec.msgpack.decode(await self._receive(), type=Reply)
+            reply: Reply = Alive()
+            while isinstance(reply, Alive):
+                reply = msgspec.msgpack.decode(await self._receive(), type=Reply)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise InfraError(await self._epitaph()) from None
+            raise LaneError(await self._epitaph()) from None
         return reply
 
     async def _receive(self) -> bytes:
@@ -91,9 +95,14 @@ class _Lane:
                     body = bytes(self._buffer[_LENGTH.size : end])
                     del self._buffer[:end]
                     return body
-            data = await self._from.receive_some(1 << 20)
+            data = b""
+            with trio.move_on_after(_SILENCE_S) as scope:
+                data = await self._from.receive_some(1 << 20)
+            if scope.cancelled_caught:
+                self._popen.kill()
+                raise LaneError(f"a lane gave no sign of life for {_SILENCE_S:g} s")
             if not data:
-                raise InfraError(await self._epitaph())
+                raise LaneError(await self._epitaph())
             self._buffer += data
 
     async def _epitaph(self) -> str:

@@ -67,7 +67,12 @@ class Voided(msgspec.Struct, frozen=True, tag="voided"):
     overload: bool = False
 
 
-Reply = Played | Voided
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The lane still plays."""
+
+
+Reply = Played | Voided | Alive
+ALIVE_EVERY_S = 1.0
 
 
 def machine_facts() -> Machine:
@@ -133,8 +138,8 @@ async def _read(fd: int) -> bytes:
     return os.read(fd, 1 << 20)
 
 
-async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Reply:
-    reply: Reply = Voided(spec.id, "nothing was played")
+async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Played | Voided:
+    reply: Played | Voided = Voided(spec.id, "nothing was played")
     try:
         reply = Played(await play_match(spec, host_for(config, spec, machine)))
     except* (InfraError, OSError) as group:
@@ -160,10 +165,22 @@ async def serve(stdin: int, stdout: int) -> None:
     if config.core >= 0:
         os.sched_setaffinity(0, {config.core})
 
+    async def send(reply: Reply) -> None:
+        with trio.CancelScope(shield=True):  # never half a frame
+            await replies.send_all(frame(msgspec.msgpack.encode(reply)))
+
+    async def show_life() -> None:
+        while True:
+            await trio.sleep(ALIVE_EVERY_S)
+            await send(Alive())
+
     async def play_all() -> None:
         async for spec in specs:
-            reply = await _play(spec, config, machine)
-            await replies.send_all(frame(msgspec.msgpack.encode(reply)))
+            async with trio.open_nursery() as playing:
+                playing.start_soon(show_life)
+                reply = await _play(spec, config, machine)
+                playing.cancel_scope.cancel()
+            await send(reply)
 
     async with trio.lowlevel.FdStream(stdout) as replies, trio.open_nursery() as nursery:
         nursery.start_soon(play_all)

@@ -17,12 +17,13 @@ from arena.games import GAMES
 from arena.luck import commitment, derive
 from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
-from arena.schedule.roundrobin import round_robin, tables_per_cycle
-from arena.schedule.scores import HALF, table_score
+from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
+from arena.schedule.scores import HALF, table_score, tied
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round, round_shape
 from arena.store import matches, tournaments
+from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Tournament
 from arena.wire import PROTOCOL
 
@@ -125,6 +126,8 @@ def same_tournament(
     differences += [f"{name} ({bot[:12]}) is new" for name, bot in sorted(after - before)]
     if seed is not None and practice_master(seed) != stored.master:
         differences.append(f"its seed was another than {seed}")
+    if not stored.master:
+        differences.append("it was imported unfinished, without its master seed, so only its own arena can go on")
     return differences
 
 
@@ -137,10 +140,33 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
     history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
-    key = derive(tournament.master, "lot", game)
+    key = derive(tournament.master, "lot", game) if tournament.master else None
     # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
     bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
-    return standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
+    lines = standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
+    return _marked(lines, corrections(db, tournament.id))
+
+
+def _marked(lines: Sequence[Standing], made: Sequence[Correction]) -> list[Standing]:
+    """Return standings with those marked that are out, the disqualified below all others."""
+    out = {one.kind: {other.entrant for other in made if other.kind == one.kind} for one in made}
+    disqualified, withdrawn = out.get("disqualify", set()), out.get("withdraw", set())
+    left = [line for line in lines if line.entrant not in disqualified]
+    ranked = [*left, *(line for line in lines if line.entrant in disqualified)]
+    marked = []
+    for index, line in enumerate(ranked):
+        if line.entrant in disqualified:
+            marked.append(msgspec.structs.replace(line, place=len(left) + 1, mark="disqualified"))
+            continue
+        shares = index > 0 and ranked[index - 1].place == line.place
+        place = marked[-1].place if shares else index + 1
+        marked.append(msgspec.structs.replace(line, place=place, mark="withdrawn" if line.entrant in withdrawn else ""))
+    return marked
+
+
+def excluded(made: Sequence[Correction], game: str, number: int) -> set[int]:
+    """Return who was disqualified or withdrawn before a round of a game was scheduled."""
+    return {one.entrant for one in made if one.entrant is not None and one.rounds.get(game, 0) < number}
 
 
 def match_counts(plan: Plan, entrants: Sequence[Entrant]) -> dict[str, int]:
@@ -156,19 +182,39 @@ def match_counts(plan: Plan, entrants: Sequence[Entrant]) -> dict[str, int]:
     return counts
 
 
-def all_rounds(tournament: Tournament, game: str, numbers: Sequence[int]) -> Iterator[Round]:
-    """Yield the rounds of a game of a round robin, which follow from the master seed alone."""
+def all_rounds(
+    tournament: Tournament, game: str, numbers: Sequence[int], made: Sequence[Correction] = ()
+) -> Iterator[Round]:
+    """Yield the rounds of a game of a round robin, which follow from the master seed and from who left."""
     plan = plan_of(tournament)
-    yield from round_robin(numbers, plan.seats, plan.rounds, _schedule_key(tournament, game))
+    smaller = allows_smaller(plan, game)
+    for due in round_robin(numbers, plan.seats, plan.rounds, _schedule_key(tournament, game)):
+        gone = excluded(made, game, due.number)
+        yield without(due, gone, plan.seats, smaller_tables=smaller) if gone else due
 
 
 def round_after(
-    tournament: Tournament, game: str, numbers: Sequence[int], history: Sequence[Round], scores: Sequence[TableScore]
-) -> Round:
-    """Return the round of a game of a Swiss that follows on complete rounds and their scores."""
+    tournament: Tournament,
+    game: str,
+    numbers: Sequence[int],
+    history: Sequence[Round],
+    scores: Sequence[TableScore],
+    made: Sequence[Correction] = (),
+) -> Round | None:
+    """Return the round of a game of a Swiss that follows on complete rounds and their scores.
+
+    Args:
+        made: the tournament's corrections.
+
+    Returns:
+        None if too few are left to play.
+    """
     plan = plan_of(tournament)
     key, smaller = _schedule_key(tournament, game), allows_smaller(plan, game)
-    return next_round(numbers, plan.seats, history, scores, key, smaller_tables=smaller)
+    gone = excluded(made, game, len(history) + 1)
+    if len(set(numbers) - gone) < plan.seats - smaller:
+        return None
+    return next_round(numbers, plan.seats, history, scores, key, smaller_tables=smaller, withdrawn=gone)
 
 
 def _schedule_key(tournament: Tournament, game: str) -> bytes:
@@ -180,11 +226,19 @@ def allows_smaller(plan: Plan, game: str) -> bool:
     return plan.seats > 2 and plan.seats - 1 in GAMES[game].seats
 
 
-def table_scores(db: Database, tournament: int, game: str) -> list[TableScore]:
-    """Return what the matches of all complete rounds say about their tables."""
+def table_scores(db: Database, tournament: int, game: str, before: int | None = None) -> list[TableScore]:
+    """Return what the matches of all complete rounds say about their tables; a void one says that all tied.
+
+    Args:
+        before: as it was known when the round of this number was scheduled; by default as it is now.
+    """
+    made = corrections(db, tournament)
+    void = {one.match for one in made if before is None or one.rounds.get(game, 0) < before}
     found = []
     for played, complete in tournaments.rounds(db, tournament, game):
-        if complete:
-            for number, table in matches.tables(db, tournament, game, played.number):
-                found.append(table_score(played.number, table, matches.deals(db, number)))
+        if not complete or (before is not None and played.number >= before):
+            continue
+        for number, table in matches.tables(db, tournament, game, played.number):
+            score = table_score(played.number, table, matches.deals(db, number))
+            found.append(tied(score) if number in void else score)
     return found

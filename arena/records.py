@@ -246,6 +246,7 @@ class Standing(msgspec.Struct, frozen=True):
         points: sum of round scores, each in 0 ... 1.
         tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`; None where one does not apply.
         rounds: complete rounds in which it sat at a table.
+        mark: `withdrawn`, or `disqualified`, which is below all others; else empty.
     """
 
     entrant: int
@@ -255,6 +256,7 @@ class Standing(msgspec.Struct, frozen=True):
     rounds: int
     deals: int
     byes: int
+    mark: Literal["", "withdrawn", "disqualified"] = ""
 
 
 class RatedDeal(msgspec.Struct, frozen=True):

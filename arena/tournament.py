@@ -6,6 +6,7 @@ store, so that a run that was stopped goes on as if it had not been.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -13,7 +14,7 @@ import msgspec
 import trio
 from sqlite_utils import Database
 
-from arena.errors import ArenaError, InfraError, OverloadError
+from arena.errors import ArenaError, InfraError, LaneError, OverloadError
 from arena.executor import Executor
 from arena.plan import all_rounds, match_counts, plan_of, round_after, scheduled, table_scores
 from arena.rating.duels import Collector
@@ -21,6 +22,7 @@ from arena.rating.pool import rate_collected
 from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, PoolKey, Round
 from arena.retelling import rules_of
 from arena.store import matches, ratings, tournaments
+from arena.store.corrections import corrections
 from arena.store.database import writing
 from arena.store.tournaments import Scheduled, Tournament
 
@@ -81,7 +83,13 @@ class _Contest:
         counts = match_counts(self.plan, entrants)
         earlier = list(counts)[: list(counts).index(game)]
         self._first_match = tournament.first_match + sum(counts[one] for one in earlier)
+        self.lane_deaths: Counter[str] = Counter()
         self._pools: dict[int, Collector] = {}
+
+    def suspects(self) -> str:
+        """Return in whose matches lanes have died: a bot that can kill its lane may not hide it."""
+        counted = ", ".join(f"{name} ({times})" for name, times in self.lane_deaths.most_common(4))
+        return f"; lanes have died in matches of {counted}" if counted else ""
 
     def rounds(self) -> Iterator[Round]:
         """Yield the rounds that are not complete, scheduling each when asked for it, once those before are complete."""
@@ -94,13 +102,17 @@ class _Contest:
             yield following
 
     def _following(self, history: list[Round]) -> Iterator[Round]:
+        made = corrections(self.db, self.tournament.id)  # nobody else writes while a tournament runs
         if self.plan.format == "round-robin":
-            yield from islice(all_rounds(self.tournament, self.game, self.numbers), len(history), None)
+            yield from islice(all_rounds(self.tournament, self.game, self.numbers, made), len(history), None)
             return
         while len(history) < self.plan.rounds:
             scores = table_scores(self.db, self.tournament.id, self.game)
-            history.append(round_after(self.tournament, self.game, self.numbers, history, scores))
-            yield history[-1]
+            following = round_after(self.tournament, self.game, self.numbers, history, scores, made)
+            if following is None:  # too few are left
+                return
+            history.append(following)
+            yield following
 
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:
         return scheduled(self.plan, self.tournament, self.game, number, table)
@@ -199,6 +211,8 @@ async def _play_rounds(
             return
         contest.complete(current.number)
         report(RoundComplete(contest.game, current.number))
+        if stopping.is_set():  # before the next round is scheduled, so that corrections made meanwhile reach it
+            return
 
 
 async def _play(
@@ -223,5 +237,8 @@ async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Execut
             report(MatchVoid(contest.game, spec.id, str(error)))
             voids += 1
             overloads += isinstance(error, OverloadError)
+            if isinstance(error, LaneError):
+                contest.lane_deaths.update(bot.name for bot in spec.bots)
             if voids == ATTEMPTS or overloads == OVERLOADS:
-                raise InfraError(f"match {spec.id} was void {voids} times; the last time: {error}") from error
+                told = f"match {spec.id} was void {voids} times; the last time: {error}{contest.suspects()}"
+                raise InfraError(told) from error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from arena.lane import LaneConfig, Played, Reply, Voided
+from arena.lane import Alive, LaneConfig, Played, Reply, Voided
 from arena.records import BotRef, MatchRecord, MatchSpec
 from arena.sandbox import Level
 from arena.sandbox.levels import problem
@@ -138,8 +138,10 @@ class LaneProcess:
     def reply(self, spec: MatchSpec) -> Reply:
         """Return what the lane says of a match."""
         self._send(msgspec.msgpack.encode(spec))
-        (length,) = struct.unpack(">I", self._exactly(4))
-        reply: Reply = msgspec.msgpack.decode(self._exactly(length), type=Reply)
+        reply: Reply = Alive()
+        while isinstance(reply, Alive):
+            (length,) = struct.unpack(">I", self._exactly(4))
+            reply = msgspec.msgpack.decode(self._exactly(length), type=Reply)
         return reply
 
     def play(self, spec: MatchSpec) -> MatchRecord:

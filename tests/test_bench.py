@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from arena.bench import engine, sandbox
+from arena.bench import engine, readers, sandbox
 from arena.cli import bench as commands
 from arena.cli.commands import app
 from arena.errors import ConfigError
@@ -137,3 +137,17 @@ def test_engines_are_told_as_ratios_to_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert ran.exit_code == 1
     assert "durak 2" in ran.stdout
     assert "less than" in ran.stderr
+
+
+def test_what_readers_cost_is_told_as_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "COMMITS", 5)
+    ran = CliRunner().invoke(app, ["bench", "readers", "--rounds", "2", "--json"])
+    assert ran.exit_code in (0, 1), ran.output
+    told = json.loads(ran.stdout)
+    assert told["schema"] == "arena.bench.readers/1"
+    assert 0 < told["low"] <= told["ratio"] <= told["high"]
+    assert told["reads"] >= 2
+    monkeypatch.setattr(commands, "READERS_WANTED", 1e9)
+    ran = CliRunner().invoke(app, ["bench", "readers", "--rounds", "1"])
+    assert ran.exit_code == 1
+    assert "of what it does alone" in ran.stdout

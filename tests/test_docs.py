@@ -152,10 +152,10 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def test_every_command_is_in_the_readme() -> None:
     sources = "".join(path.read_text() for path in sorted((ROOT / "arena" / "cli").glob("*.py")))
-    declared = re.findall(r"^@(app|bench)\.command\(.*?^def (\w+)\(", sources, re.MULTILINE | re.DOTALL)
+    declared = re.findall(r"^@(app|bench|db)\.command\(.*?^def (\w+)\(", sources, re.MULTILINE | re.DOTALL)
     commands = {command if group == "app" else f"{group} {command}" for group, command in declared}
-    documented = re.findall(r"^\| `arena ((?:bench )?\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert sorted(set(documented)) == sorted(commands)
+    documented = re.findall(r"^\| `arena ((?:(?:bench|db) )?\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(set(documented)) == sorted(command.rstrip("_") for command in commands)  # `import_`
 
 
 def test_the_readme_shows_every_key_of_a_tournament(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from arena.errors import InfraError
+from arena.errors import InfraError, LaneError
 from arena.executor import open_lanes
 from arena.lane import LaneConfig
 from arena.records import Clock, MatchRecord, MatchSpec
@@ -173,6 +173,29 @@ async def test_a_lane_that_does_not_end_is_killed(
         pid = own_lane()
         os.kill(pid, signal.SIGSTOP)
     assert pid not in living("arena.lane")
+
+
+async def test_a_lane_that_is_frozen_is_killed_and_replaced(
+    config: LaneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.executor._SILENCE_S", 3.0)
+    async with open_lanes(1, config) as lanes:
+        await lanes.play(match(tmp_path))
+        pid = own_lane()
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(LaneError, match=r"^a lane gave no sign of life for 3 s$"):
+            await lanes.play(match(tmp_path))
+        assert pid not in living("arena.lane")
+        assert (await lanes.play(match(tmp_path))).faults == ()
+
+
+async def test_a_long_match_shows_signs_of_life(
+    config: LaneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.executor._SILENCE_S", 2.0)
+    body = "hello()\nq = ask()\ntime.sleep(3.0)\nanswer(q)\nplay_on()"
+    async with open_lanes(1, config) as lanes:
+        assert (await lanes.play(match(tmp_path, body))).faults == ()
 
 
 async def test_other_lanes_play_on_when_one_is_killed(config: LaneConfig, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import trio
 from sqlite_utils import Database
 from trio.testing import MockClock
 
-from arena.errors import ConfigError, InfraError, OverloadError
+from arena.errors import ConfigError, InfraError, LaneError, OverloadError
 from arena.games import GAMES
 from arena.plan import (
     Plan,
@@ -399,6 +399,22 @@ def test_a_machine_that_is_too_loaded_twice_stops_the_tournament(db: Database, o
     lanes.voids = {2: OVERLOADS}
     with pytest.raises(InfraError, match=f"^match 2 was void {OVERLOADS} times; the last time: too loaded$"):
         play(other, begin(other, plan, bots), bots, lanes)
+
+
+def test_in_whose_matches_lanes_die_is_told(db: Database) -> None:
+    plan, bots = Plan("round-robin", SMALL, 1), refs(3)
+    lanes = FakeLanes(lanes=1)
+    lanes.void = LaneError("a lane ended with -9")
+    spring = begin(db, plan, bots)
+    numbers = {entrant.name: entrant.number for entrant in tournaments.entrants(db, spring.id)}
+    lanes.voids = {1: 1, 2: ATTEMPTS}
+    with pytest.raises(
+        InfraError, match=r"void 3 times; the last time: a lane ended with -9; lanes have died in"
+    ) as caught:
+        play(db, spring, bots, lanes)
+    match = matches.match(db, 2)
+    assert match is not None
+    assert all(f"{name} (" in str(caught.value) for name, number in numbers.items() if number in match.entrants)
 
 
 def test_a_match_that_is_void_too_often_stops_the_tournament_and_scores_nobody(db: Database, other: Database) -> None:

@@ -48,8 +48,12 @@ MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "db": "db",
+    "disqualify": "corrections",
     "doctor": "doctor",
+    "export": "export",
     "faults": "faults",
+    "import": "export",
     "leaderboard": "views",
     "logs": "logs",
     "new": "new",
@@ -62,7 +66,9 @@ MODULES = {
     "submit": "bots",
     "trace": "views",
     "verify": "verify",
+    "void": "corrections",
     "why": "why",
+    "withdraw": "corrections",
 }
 """Where each command is, so that one which only reads does not wait for what runs tournaments to be imported."""
 

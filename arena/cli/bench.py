@@ -160,3 +160,30 @@ def _too_dear(costs: Sequence[LevelCost]) -> list[str]:
             if ratio > LEVEL_LIMIT:
                 found.append(f"{ratio:.2f} times the {name} instead of {LEVEL_LIMIT}")
     return found
+
+
+READERS_WANTED = 0.95
+"""Of the matches that are stored in a second, so many still are while somebody reads all the time."""
+
+
+@bench.command(epilog="Example: arena bench readers")
+def readers(
+    rounds: Annotated[int, typer.Option("--rounds", help="How often both are measured in turn.", min=1)] = 9,
+    as_json: Json = False,
+) -> None:
+    """Divide how fast matches are stored while somebody reads by how fast they are stored alone."""
+    from arena.bench.readers import measure
+
+    with tempfile.TemporaryDirectory(prefix="arena-bench-") as folder:
+        cost = measure(Path(folder), rounds)
+    if as_json:
+        emit_json("bench.readers/1", msgspec.structs.asdict(cost))
+    else:
+        typer.echo(
+            f"beside a reader the writer stores {cost.ratio:.3f} of what it does alone ({cost.low:.3f} ... "
+            f"{cost.high:.3f} in {cost.rounds} rounds), beside one of another database {cost.elsewhere:.3f}: "
+            f"{cost.commits_per_s:.0f} matches a second, {cost.reads} reads without an error; "
+            f"at least {READERS_WANTED} is wanted"
+        )
+    if cost.ratio < READERS_WANTED:
+        raise typer.Exit(EXIT_NO)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 from sqlite_utils import Database
 
-from arena.build import bot_ref, build, prepare
+from arena.build import bot_ref, build, prepare, verified
 from arena.bundle import Bundle, read_bundle
 from arena.check import OpenHost
-from arena.config import BotManifest, manifest_of, parse_manifest
+from arena.config import BotManifest, load_manifest, manifest_of
 from arena.errors import ConfigError
 from arena.executor import LocalLanes, open_lanes
 from arena.lane import LaneConfig, host_for, machine_facts
@@ -163,7 +163,8 @@ async def recall(kept: bots.Submission, site: Site) -> Player:
     Raises:
         ConfigError: its files beside the database are missing or changed.
     """
-    manifest = parse_manifest(kept.manifest.encode(), f"bot.toml of {kept.name}")
+    # Not the manifest in the database, which an import may have written: the files are what the hash stands for.
+    manifest = load_manifest(verified(site.bots, kept.hash) / "src")
     await build(site.level, site.bots / kept.hash, site.runtime, manifest)
     ref = bot_ref(site.bots, kept.hash, manifest)
     return Player(manifest, msgspec.structs.replace(ref, name=kept.name))

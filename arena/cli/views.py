@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -18,6 +19,7 @@ from arena.games import GAMES, PRESETS
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import Correction, corrections
 from arena.store.database import open_reader
 from arena.store.matches import StoredMatch
 from arena.store.ratings import PoolRow
@@ -37,7 +39,7 @@ def leaderboard(
         if game and not pools:
             raise ConfigError(f"no results are rated for game {game!r}; rated: {_games(ratings.pools(opened))}")
         tables = [(pool, _rows(ratings.ratings(opened, pool.id), opened, [pool])) for pool in pools]
-        chosen = _largest(pools)
+        chosen = ratings.largest(pools)
         mean = [] if game else _rows(_overall(opened, chosen), opened, chosen)
         practice = ratings.has_practice(opened)
     if as_json:
@@ -49,8 +51,14 @@ def leaderboard(
         _show(rows, " · ".join(_pool_words(pool)))
     if not game and len(chosen) > 1:
         _show(mean, "overall · mean over " + ", ".join(" ".join(_pool_words(pool)[:-3]) for pool in chosen))
+    _say_unverified(sum(pool.unverified for pool in pools), sum(pool.deals for pool in pools))
     if practice:
         say("some results are practice: played from a short --seed, which can be guessed")
+
+
+def _say_unverified(some: int, deals: int) -> None:
+    if some:
+        say(f"{some} of {deals} deals unverified: imported, but not the same when executed again; see arena verify")
 
 
 def _is_of(pool: PoolRow, name: str) -> bool:
@@ -74,15 +82,6 @@ def _pool_words(pool: PoolRow) -> list[str]:
     return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
 
 
-def _largest(pools: Iterable[PoolRow]) -> list[PoolRow]:
-    """Return the pool with the most rated deals of each game: the ones that the overall table is the mean of."""
-    best: dict[str, PoolRow] = {}
-    for pool in pools:
-        if pool.key.game not in best or pool.deals > best[pool.key.game].deals:
-            best[pool.key.game] = pool
-    return [best[game] for game in sorted(best)]
-
-
 def _overall(db: Database, pools: Sequence[PoolRow]) -> Sequence[Rating]:
     from arena.rating.pool import overall  # numpy takes a tenth of a second, which other commands need not pay
 
@@ -90,7 +89,7 @@ def _overall(db: Database, pools: Sequence[PoolRow]) -> Sequence[Rating]:
 
 
 def _pool_document(pool: PoolRow) -> dict[str, object]:
-    return {**msgspec.structs.asdict(pool.key), "deals": pool.deals}
+    return {**msgspec.structs.asdict(pool.key), "deals": pool.deals, "unverified": pool.unverified}
 
 
 def _rows(found: Sequence[Rating], db: Database, pools: Sequence[PoolRow]) -> list[dict[str, object]]:
@@ -149,14 +148,30 @@ def standings(
             raise ConfigError(f"tournament {found.name} has no game {game!r}; it has {', '.join(games)}")
         tables = {name: final_standings(opened, found, name) for name in games if game in ("", name)}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        made = corrections(opened, found.id)
+        doubted = {name: matches.count_unverified(opened, found.id, name) for name in tables}
     if as_json:
         documents = {name: [_standing(line, names) for line in lines] for name, lines in tables.items()}
-        emit_json("standings/1", {"tournament": found.name, "finished": bool(found.finished_at), "games": documents})
+        unverified = {name: some for name, (some, _) in doubted.items()}
+        corrected = [{**msgspec.structs.asdict(one), "entrant": _entrant(one, names)} for one in made]
+        told = {"tournament": found.name, "finished": bool(found.finished_at), "unverified": unverified}
+        emit_json("standings/1", {**told, "corrections": corrected, "games": documents})
         return
     for name, lines in tables.items():
         emit_table(_STANDINGS, (_standing_cells(line, names) for line in lines), f"{found.name} · {name}")
         typer.echo()
+    for one in made:
+        day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
+        typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
+    _say_unverified(*(sum(counts) for counts in zip(*doubted.values(), strict=True)))
     say("DE direct encounter, BH Buchholz, BH1 without the weakest opponent, SB Sonneborn-Berger")
+
+
+_WORDS = {"void": "match {} is void", "disqualify": "{} is disqualified", "withdraw": "{} has withdrawn"}
+
+
+def _entrant(made: Correction, names: Mapping[int, str]) -> str | None:
+    return None if made.entrant is None else names[made.entrant]
 
 
 _STANDINGS = ("#", "<bot", "points", "DE", "BH", "BH1", "SB", "rounds", "deals", "byes")
@@ -171,7 +186,8 @@ def _standing(line: Standing, names: Mapping[int, str]) -> dict[str, object]:
 
 def _standing_cells(line: Standing, names: Mapping[int, str]) -> list[object]:
     shown = ["-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]]
-    return [line.place, names[line.entrant], f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
+    name = f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
+    return [line.place, name, f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
 
 
 def find_tournament(db: Database, name: str) -> tournaments.Tournament:

@@ -10,12 +10,20 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from arena.records import DealRecord, Placing, Round, TableScore
 from arena.schedule.meetings import Table
 
 HALF = Fraction(1, 2)
+
+
+def tied(score: TableScore) -> TableScore:
+    """Return the score of a table at which everybody tied in every deal, as a void match counts."""
+    seats = range(len(score.table))
+    duels = tuple(tuple(score.deals * (i != j) for j in seats) for i in seats)
+    return msgspec.structs.replace(score, duels=duels, sets_won=(0,) * len(seats) if score.sets_won else ())
 
 
 class Line(NamedTuple):

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
 from arena.records import BotHash
+
+
+class KeptBot(msgspec.Struct, frozen=True):
+    """A bot without its files, which lie beside the database; `manifest` is the text of its bot.toml."""
+
+    hash: BotHash
+    manifest: str
+    files: int
+    bytes: int
+    added_at: float
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -34,9 +46,10 @@ FROM submission s JOIN bot b ON b.hash = s.hash
 
 
 def add_bot(db: Database, bot: BotHash, manifest: str, files: int, size: int, now: float) -> None:
-    """Keep a bot; nothing happens if it is there."""
+    """Keep a bot; if it is there, only its manifest is written again, which an import may have said wrongly."""
     db.execute(
-        "INSERT INTO bot (hash, manifest, files, bytes, added_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO bot (hash, manifest, files, bytes, added_at) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (hash) DO UPDATE SET manifest = excluded.manifest",
         (bot, manifest, files, size, now),
     )
 
@@ -86,6 +99,26 @@ def submissions(db: Database, *, retired: bool = False) -> list[Submission]:
     if not retired:
         where += " AND retired_at IS NULL"
     return _select(db, where + " ORDER BY name")
+
+
+def kept(db: Database) -> Iterator[KeptBot]:
+    """Stream all bots, by hash."""
+    for row in db.query("SELECT hash, manifest, files, bytes, added_at FROM bot ORDER BY hash"):
+        yield msgspec.convert(row, KeptBot)
+
+
+def all_versions(db: Database) -> Iterator[Submission]:
+    """Stream all versions of all names, in the order in which they were submitted."""
+    for row in db.query(_SUBMISSIONS + "ORDER BY s.id"):
+        yield msgspec.convert(row, Submission)
+
+
+def add_submission(db: Database, one: Submission) -> None:
+    """Store a submission of another database as it is there."""
+    db.execute(
+        "INSERT INTO submission (name, version, hash, author, submitted_at, retired_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (one.name, one.version, one.hash, one.author, one.submitted_at, one.retired_at),
+    )
 
 
 def retire(db: Database, name: str, now: float) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.records import BotHash, DealRecord, Fault, Log, MatchRecord, Placing, RatedDeal
+from arena.records import BotHash, DealRecord, Fault, Log, Machine, MatchRecord, Placing, RatedDeal
 
 KEY_BYTES = 32
 
@@ -145,11 +145,15 @@ def deal(db: Database, number: int, deck: int, leg: int) -> DealRecord | None:
 
 
 def last_deal(db: Database) -> tuple[int, int, int] | None:
-    """Return match, deck and leg of the last deal of the match begun last."""
-    query = (
-        "SELECT match, deck, leg FROM deal "
-        "WHERE match = (SELECT id FROM match WHERE state = 'played' ORDER BY started_at DESC, id DESC LIMIT 1) "
-        "ORDER BY leg DESC, deck DESC LIMIT 1"
+    """Return match, deck and leg of the last deal of the newest tournament or play that has any.
+
+    The newest is the one with the highest id, whatever the clock said; in it the match begun last is taken.
+    """
+    query = (  # the + lets it go along the index of start times, where the first of the tournament is near
+        "SELECT match, deck, leg FROM deal WHERE match = (SELECT id FROM match WHERE state = 'played' "
+        "AND +tournament = (SELECT id FROM tournament t WHERE EXISTS "
+        "(SELECT 1 FROM match m WHERE m.tournament = t.id AND m.state = 'played') ORDER BY id DESC LIMIT 1) "
+        "ORDER BY started_at DESC, id DESC LIMIT 1) ORDER BY leg DESC, deck DESC LIMIT 1"
     )
     for number, deck, leg in db.execute(query):
         return int(number), int(deck), int(leg)
@@ -164,8 +168,25 @@ def played(db: Database, tournament: int) -> list[int]:
 
 def records(db: Database, number: int) -> list[DealRecord]:
     """Return all of a match's deals, in the order of play."""
-    query = "SELECT record FROM deal WHERE match = ? ORDER BY leg, deck"
-    return [_unpacked(packed) for (packed,) in db.execute(query, (number,))]
+    return list(each_record(db, number))
+
+
+def each_record(db: Database, number: int) -> Iterator[DealRecord]:
+    """Stream a match's deals, in the order of play."""
+    for (packed,) in db.execute("SELECT record FROM deal WHERE match = ? ORDER BY leg, deck", (number,)):
+        yield _unpacked(packed)
+
+
+def recorded(db: Database, number: int) -> MatchRecord:
+    """Return a played match as it was recorded, but for its deals, which `each_record` streams, and its logs."""
+    query = (
+        "SELECT m.isolation, m.engine, m.protocol, f.facts, m.core, m.started_at, m.duration_us "
+        "FROM match m JOIN machine f ON f.id = m.machine WHERE m.id = ?"
+    )
+    isolation, engine, protocol, facts, core, started_at, duration_us = db.execute(query, (number,)).fetchone()
+    machine = msgspec.json.decode(facts, type=Machine)
+    found = tuple(one.fault for one in faults(db, number=number))
+    return MatchRecord(number, (), found, isolation, engine, protocol, machine, core, started_at, duration_us)
 
 
 def columns(db: Database, number: int) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool, str]]:
@@ -182,6 +203,30 @@ def _unpacked(packed: bytes) -> DealRecord:
         return msgspec.msgpack.decode(zlib.decompress(packed), type=DealRecord)
     except (zlib.error, msgspec.DecodeError) as error:
         raise ConfigError(f"the record of a deal is damaged ({error}); take the database from a backup") from None
+
+
+def mark_unverified(db: Database, number: int, deck: int, leg: int, reason: str) -> bool:
+    """Mark a deal that was imported and did not come out the same; return False if it is marked already."""
+    query = "INSERT INTO unverified VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    return bool(db.execute(query, (number, deck, leg, reason)).rowcount)
+
+
+def unverified(db: Database, number: int) -> dict[tuple[int, int], str]:
+    """Return deck and leg of a match's unverified deals, with the reasons."""
+    query = "SELECT deck, leg, reason FROM unverified WHERE match = ?"
+    return {(deck, leg): reason for deck, leg, reason in db.execute(query, (number,))}
+
+
+def count_unverified(db: Database, tournament: int, game: str) -> tuple[int, int]:
+    """Return how many deals of the complete rounds of a game are unverified, and how many there are."""
+    query = (
+        "SELECT count(u.match), count(*) FROM match m JOIN deal d ON d.match = m.id "
+        "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
+        "LEFT JOIN unverified u ON u.match = d.match AND u.deck = d.deck AND u.leg = d.leg "
+        "WHERE m.tournament = ? AND m.game = ?"
+    )
+    some, every = db.execute(query, (tournament, game)).fetchone()
+    return int(some), int(every)
 
 
 def deals(db: Database, number: int) -> list[Placing]:
@@ -246,6 +291,8 @@ def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = Non
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
         "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
         "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = :pool AND m.state = 'played' "
+        "AND NOT EXISTS (SELECT 1 FROM correction c JOIN place p ON p.tournament = c.tournament "
+        "AND p.entrant = c.entrant WHERE c.tournament = m.tournament AND c.kind = 'disqualify' AND p.match = m.id) "
     )
     if only is not None:
         query += "AND m.tournament = :tournament AND m.game = :game AND m.round = :round "

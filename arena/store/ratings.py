@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from sqlite_utils import Database
@@ -11,22 +11,39 @@ from arena.records import BotHash, PoolKey, Rating
 
 
 class PoolRow(msgspec.Struct, frozen=True):
-    """A pool with its id and the number of rated deals."""
+    """A pool with its id, the number of rated deals, and how many of those are unverified."""
 
     id: int
     key: PoolKey
     deals: int
+    unverified: int = 0
 
 
 def pools(db: Database) -> list[PoolRow]:
     """Return the pools that hold ratings, by key."""
-    query = (
-        "SELECT p.*, (SELECT count(*) FROM match m JOIN deal d ON d.match = m.id AND d.rated "
+    counted = (
+        "(SELECT count(*) FROM match m JOIN deal d ON d.match = m.id AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "WHERE m.pool = p.id) AS deals FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+        "{} WHERE m.pool = p.id AND m.state = 'played')"
     )
-    found = [PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"]) for row in db.query(query)]
+    doubted = counted.format("JOIN unverified u ON u.match = d.match AND u.deck = d.deck AND u.leg = d.leg")
+    query = (
+        f"SELECT p.*, {counted.format('')} AS deals, {doubted} AS unverified "
+        "FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+    )
+    found = [
+        PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"], row["unverified"]) for row in db.query(query)
+    ]
     return sorted(found, key=lambda pool: pool.key)
+
+
+def largest(found: Iterable[PoolRow]) -> list[PoolRow]:
+    """Return the pool with the most rated deals of each game: the ones that the overall table is the mean of."""
+    best: dict[str, PoolRow] = {}
+    for pool in found:
+        if pool.key.game not in best or pool.deals > best[pool.key.game].deals:
+            best[pool.key.game] = pool
+    return [best[game] for game in sorted(best)]
 
 
 def pools_of_round(db: Database, tournament: int, game: str, number: int) -> list[tuple[int, PoolKey]]:

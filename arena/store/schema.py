@@ -13,8 +13,43 @@ from sqlite_utils import Migrations
 from arena.errors import FAULT_DETAILS
 
 migrations = Migrations("arena")
-MIGRATIONS = ("first",)
-"""The names of all migrations, in order."""
+"""Each function below that it decorates is one; they are applied in the order of the file, and never changed."""
+
+
+def known() -> list[str]:
+    """Return the names of all migrations, in order; their number is the version of the schema of this arena."""
+    empty = sqlite_utils.Database(memory=True)
+    try:
+        return [migration.name for migration in migrations.pending(empty)]
+    finally:
+        empty.close()
+
+
+def expected(names: list[str]) -> set[tuple[str, str]]:
+    """Return type and name of each table and index that a database has after these migrations."""
+    fresh = sqlite_utils.Database(memory=True)
+    try:
+        later = next((name for name in known() if name not in names), None)
+        migrations.apply(fresh, stop_before=later)
+        return entries(fresh)
+    finally:
+        fresh.close()
+
+
+def entries(db: sqlite_utils.Database) -> set[tuple[str, str]]:
+    """Return type and name of each table and index that a database has."""
+    return {(kind, name) for kind, name in db.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL")}
+
+
+def applied(db: sqlite_utils.Database) -> list[str]:
+    """Return the names of the migrations that a database has had, in order."""
+    return [migration.name for migration in migrations.applied(db)]
+
+
+def version(db: sqlite_utils.Database) -> int:
+    """Return the version of a database's schema: how many migrations it has had, 0 for a new one."""
+    return len(migrations.applied(db))
+
 
 _FAULTS = ", ".join(f"'{kind}/{detail}'" for kind, details in FAULT_DETAILS.items() for detail in details)
 
@@ -126,6 +161,14 @@ CREATE TABLE deal (
     record BLOB NOT NULL,
     PRIMARY KEY (match, deck, leg)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE unverified (
+    match INTEGER NOT NULL,
+    deck INTEGER NOT NULL,
+    leg INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (match, deck, leg),
+    FOREIGN KEY (match, deck, leg) REFERENCES deal(match, deck, leg)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE fault (
     id INTEGER PRIMARY KEY,
     match INTEGER NOT NULL,
@@ -156,6 +199,18 @@ CREATE TABLE log (
     FOREIGN KEY (match, place) REFERENCES place(match, place)
 ) STRICT;
 CREATE INDEX log_match ON log(match);
+CREATE TABLE correction (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('void', 'disqualify', 'withdraw')),
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    entrant INTEGER,
+    match INTEGER REFERENCES match(id),
+    rounds TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    made_at REAL NOT NULL,
+    FOREIGN KEY (tournament, entrant) REFERENCES entrant(tournament, number)
+) STRICT;
+CREATE INDEX correction_tournament ON correction(tournament);
 CREATE TABLE rating (
     pool INTEGER NOT NULL REFERENCES pool(id),
     hash TEXT NOT NULL REFERENCES bot(hash),
@@ -185,3 +240,8 @@ def first(db: sqlite_utils.Database) -> None:
     for statement in _FIRST.split(";"):
         if statement.strip():
             db.execute(statement)
+    for action in ("UPDATE", "DELETE"):
+        db.execute(
+            f"CREATE TRIGGER correction_{action.lower()} BEFORE {action} ON correction "
+            "BEGIN SELECT raise(ABORT, 'corrections are only added to'); END"
+        )

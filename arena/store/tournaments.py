@@ -32,7 +32,7 @@ class Tournament(msgspec.Struct, frozen=True):
         kind: `play` for single matches, which are never rated.
         spec: the whole configuration as JSON, defaults included.
         practice: it was played from a short seed.
-        master: 32 bytes, secret until `finished_at` is set.
+        master: 32 bytes, secret until `finished_at` is set; empty, as the salt, where it was imported before that.
         first_match: with `match_count`, the ids kept for its matches, so that ids do not depend on what finishes first.
         commitment: SHA-256(master || salt).
     """
@@ -126,18 +126,23 @@ def add_round(
     query = "SELECT count(*) FROM match WHERE tournament = ? AND game = ?"
     (before,) = db.execute(query, (tournament, game)).fetchone()
     for number, match in enumerate(matches, first_match + before):
-        row: dict[str, object] = {
-            "id": number,
-            "tournament": tournament,
-            "game": game,
-            "round": played.number,
-            "pool": pool_of(db, match.pool),
-            "decks": b"".join(match.decks),
-            "legs": msgspec.json.encode(match.legs).decode(),
-        }
-        db.execute(_insert("match", row), row)
-        for place, entrant in enumerate(match.table):
-            db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (number, place, tournament, entrant))
+        add_match(db, number, tournament, game, played.number, match)
+
+
+def add_match(db: Database, number: int, tournament: int, game: str, round_number: int, match: Scheduled) -> None:
+    """Store a match of a stored round."""
+    row: dict[str, object] = {
+        "id": number,
+        "tournament": tournament,
+        "game": game,
+        "round": round_number,
+        "pool": pool_of(db, match.pool),
+        "decks": b"".join(match.decks),
+        "legs": msgspec.json.encode(match.legs).decode(),
+    }
+    db.execute(_insert("match", row), row)
+    for place, entrant in enumerate(match.table):
+        db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (number, place, tournament, entrant))
 
 
 def complete_round(db: Database, tournament: int, game: str, number: int) -> None:

@@ -1,0 +1,219 @@
+"""`arena export` and `arena import`: results for other programs, and a file of everything read back."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated
+
+import msgspec
+import typer
+from sqlite_utils import Database
+
+from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.output import count_of, emit_json, harmless, say
+from arena.cli.views import find_tournament
+from arena.errors import ConfigError
+from arena.export import rows
+from arena.export.everything import everything
+from arena.store import tournaments
+from arena.store.database import open_reader, open_writer
+
+
+class What(StrEnum):
+    """What can be exported."""
+
+    GAMES = "games"
+    STANDINGS = "standings"
+    RATINGS = "ratings"
+    REPLAYS = "replays"
+    BOTS = "bots"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    CSV = "csv"
+    NDJSON = "ndjson"
+    JSON = "json"
+
+
+_ROWS: dict[What, type[msgspec.Struct]] = {
+    What.GAMES: rows.GameRow,
+    What.STANDINGS: rows.StandingRow,
+    What.RATINGS: rows.RatingRow,
+    What.REPLAYS: rows.ReplayRow,
+    What.BOTS: rows.BotRow,
+}
+_OF_TOURNAMENTS = {What.GAMES: rows.games, What.STANDINGS: rows.standings, What.REPLAYS: rows.replays}
+_EXECUTED = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a cell that begins so for a formula."""
+
+
+@app.command(epilog="Examples: arena export standings spring -o spring.csv    arena export all -o all.ndjson")
+def export(
+    what: Annotated[What, typer.Argument(help="A table, or a file of everything for `arena import`.")],
+    tournament: Annotated[str, typer.Argument(help="Of one tournament: games, standings or replays.")] = "",
+    format: Annotated[Format | None, typer.Option("--format", help="By default as FILE ends.")] = None,  # noqa: A002
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file; by default stdout.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Write results for other programs; while a tournament runs, without what must stay secret."""
+    chosen = _format(what, format, out, as_json=as_json)
+    if tournament and what not in _OF_TOURNAMENTS:
+        raise ConfigError(f"{what} are not of one tournament; leave {tournament!r} out")
+    if out is not None:
+        _check_place(out, db, force=force)
+    with open_reader(db) as opened:
+        found = _found(opened, what, tournament)
+        chunks = _WRITERS[chosen](f"arena.export.{what}", _ROWS.get(what), found)
+        if out is None:
+            _write(chunks, sys.stdout.buffer)
+            return
+        with _new_file(out, force=force) as file:
+            _write(chunks, file)
+    say(f"{out} is written")
+
+
+def _format(what: What, given: Format | None, out: Path | None, *, as_json: bool) -> Format:
+    asked = {Format.JSON} if as_json else set()
+    asked |= {given} if given else set()
+    if not asked:
+        ending = out.suffix[1:].lower() if out else ""
+        asked = {Format(ending) if ending in set(Format) else Format.NDJSON}
+    if len(asked) > 1:
+        raise ConfigError(f"--json is --format json, so it contradicts --format {given}; leave one out")
+    (chosen,) = asked
+    if what is What.ALL and chosen is not Format.NDJSON:
+        raise ConfigError(f"all is written as ndjson, one kind of line after the other, not as {chosen}")
+    return chosen
+
+
+def _found(db: Database, what: What, tournament: str) -> Iterator[msgspec.Struct]:
+    match what:
+        case What.ALL:
+            return everything(db)
+        case What.BOTS:
+            return rows.bots(db)
+        case What.RATINGS:
+            return rows.ratings(db)
+        case _:
+            stored = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
+            chosen = [find_tournament(db, tournament)] if tournament else sorted(stored, key=lambda one: one.id)
+            return _OF_TOURNAMENTS[what](db, chosen)
+
+
+Writer = Callable[[str, type[msgspec.Struct] | None, Iterator[msgspec.Struct]], Iterator[bytes]]
+
+
+def _as_csv(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
+    assert kind is not None
+    yield _csv_line(kind.__struct_fields__)
+    for row in found:
+        yield _csv_line([_cell(getattr(row, name)) for name in kind.__struct_fields__])
+
+
+def _csv_line(cells: Iterable[object]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(cells)  # RFC 4180 is its default
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    """Return a cell: lists as JSON, truth as true or false, and no text that a spreadsheet would execute."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, int | float):
+        return value
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return harmless(f"'{text}" if text.startswith(_EXECUTED) else text)
+
+
+def _as_ndjson(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder().encode
+    for row in found:
+        line = row if kind is None else {"schema": f"{schema}.row/1", **msgspec.structs.asdict(row)}
+        yield encode(line) + b"\n"
+
+
+def _as_json(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
+    yield b'{"schema":"%s/1","rows":[' % schema.encode()
+    before = b"\n"
+    for row in found:
+        yield before + msgspec.json.encode(row)
+        before = b",\n"
+    yield b"\n]}\n"
+
+
+_WRITERS: dict[Format, Writer] = {Format.CSV: _as_csv, Format.NDJSON: _as_ndjson, Format.JSON: _as_json}
+
+
+def _write(chunks: Iterator[bytes], file: IO[bytes]) -> None:
+    for chunk in chunks:
+        file.write(chunk)
+    file.flush()
+
+
+def _check_place(out: Path, db: Path, *, force: bool) -> None:
+    """Raise ConfigError if a file must not be written there."""
+    if out.exists() and not out.is_file():
+        raise ConfigError(f"{out} is no file; name another with -o, or leave it out to write to stdout")
+    if out.exists() and db.exists() and out.samefile(db):
+        raise ConfigError(f"{out} is the database itself; name another file with -o")
+    if out.exists() and not force:
+        raise ConfigError(f"{out} is there already; --force overwrites it")
+
+
+@contextlib.contextmanager
+def _new_file(out: Path, *, force: bool) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name whole or not at all."""
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        file = part.open("xb")
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error.strerror}; name another file with -o") from None
+    try:
+        with file:
+            yield file
+            os.fsync(file.fileno())
+        if out.exists() and not force:
+            raise ConfigError(f"{out} was made by somebody else meanwhile; --force overwrites it")
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@app.command("import", epilog="Example: arena import all.ndjson --db copy/arena.db")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `arena export all` wrote.", dir_okay=False)],
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Read a file of everything into an empty database; every deal in it is executed again."""
+    from arena.importing import begin, import_everything
+
+    try:
+        source = file.open("rb")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}; name what `arena export all` wrote") from None
+    with source:
+        read = begin(source, str(file))
+        with open_writer(db) as opened:
+            done = import_everything(opened, read, lambda name: say(f"{name}: executing its deals again"))
+    if as_json:
+        emit_json("import/1", msgspec.structs.asdict(done))
+        return
+    events = count_of(done.tournaments, "tournament") + " and plays"
+    parts = [events, count_of(done.matches, "match"), count_of(done.deals, "deal"), count_of(done.bots, "bot")]
+    typer.echo(f"{', '.join(parts)}; {done.unverified} deals unverified")
+    if done.unverified:
+        say("unverified: of other rules, or not the same when executed again; `arena verify` says more")

@@ -1,0 +1,233 @@
+"""From lines to rows: everything is stored in one transaction, or nothing is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+import msgspec
+from sqlite_utils import Database
+
+from arena.audit import audit
+from arena.config import parse_manifest
+from arena.config.name import is_name
+from arena.errors import ConfigError
+from arena.export import lines
+from arena.importing.checking import check_deal, check_entrant, check_match, check_tournament
+from arena.importing.reading import Lines
+from arena.plan import plan_of
+from arena.rating.duels import Collector
+from arena.rating.pool import rate_collected
+from arena.records import BotHash, DealRecord, Fault, MatchRecord, PoolKey, Round, Step
+from arena.store import bots, matches, ratings, tournaments
+from arena.store.database import writing
+from arena.store.tournaments import Entrant, Scheduled, Tournament
+from arena.verify import Difference
+
+_SHOWN_CHARACTERS = 200
+
+
+class Imported(msgspec.Struct):
+    """What a file held."""
+
+    bots: int = 0
+    tournaments: int = 0
+    matches: int = 0
+    deals: int = 0
+    unverified: int = 0
+
+
+def import_everything(db: Database, read: Lines, told: Callable[[str], None]) -> Imported:
+    """Read a file of everything into an empty database, in one transaction.
+
+    Args:
+        read: the file, from `begin`.
+        told: is told the name of each tournament whose deals are executed again now.
+
+    Raises:
+        ConfigError: the database is not empty, or a line of the file is wrong; nothing is changed.
+    """
+    with writing(db):
+        if next(bots.kept(db), None) or tournaments.tournaments(db) or tournaments.tournaments(db, "play"):
+            raise ConfigError("the database is not empty; an import needs one of its own: name a new file with --db")
+        try:
+            return _Import(db, read, told).run()
+        except sqlite3.IntegrityError as error:
+            raise read.problem(f"is there twice, or belongs to what is not there ({error})") from None
+
+
+class _Import:
+    """An import under way.
+
+    Attributes:
+        bots: the hashes that the file has named.
+    """
+
+    def __init__(self, db: Database, read: Lines, told: Callable[[str], None]) -> None:
+        self.db = db
+        self.read = read
+        self.told = told
+        self.done = Imported()
+        self.bots: set[str] = set()
+        self._collectors: dict[int, Collector] = {}
+
+    def run(self) -> Imported:
+        for bot in self.read.all_of(lines.Bot):
+            self._add_bot(bot)
+        for one in self.read.all_of(lines.Submission):
+            self._add_submission(one)
+        for line in self.read.all_of(lines.Tournament):
+            self._add_tournament(line)
+        end = self.read.need(lines.End)
+        before = self.read.number - 1
+        self.read.check(end.lines == before, f"says that {end.lines} lines are before it, but there are {before}")
+        self.read.check(self.read.at_end(), "something follows on the end")
+        return self.done
+
+    def _add_bot(self, line: lines.Bot) -> None:
+        self.read.check(line.hash not in self.bots, f"bot {line.hash} is there twice")
+        self.bots.add(line.hash)
+        bots.add_bot(self.db, BotHash(line.hash), line.manifest, line.files, line.bytes, line.added_at)
+        self.done.bots += 1
+
+    def _add_submission(self, line: lines.Submission) -> None:
+        self.read.check(is_name(line.name), f"{line.name!r} is no name of a bot")
+        self.read.check(line.author.isprintable(), f"author {line.author!r} is not printable")
+        self.read.check(line.hash in self.bots, f"bot {line.hash} is not in the file")
+        kept = {**msgspec.structs.asdict(line), "manifest": ""}
+        bots.add_submission(self.db, msgspec.convert(kept, bots.Submission))
+        manifest = bots.latest(self.db, line.name)
+        try:
+            parse_manifest(manifest.manifest if manifest else "", "bot.toml")
+        except ConfigError as error:
+            raise self.read.problem(f"the bot.toml of {line.name}: {error}") from None
+
+    def _add_tournament(self, line: lines.Tournament) -> None:
+        checked = check_tournament(self.read, line)
+        entrants = []
+        for number, one in enumerate(self.read.all_of(lines.Entrant)):
+            check_entrant(self.read, one, line.plan, self.bots)
+            entrants.append(Entrant(number, one.name, BotHash(one.hash), one.games))
+        try:
+            stored = tournaments.get(self.db, tournaments.create(self.db, checked, entrants))
+        except ConfigError:
+            raise self.read.problem(f"before it, tournament {line.name} is there a second time") from None
+        read = _Rounds(self.db, self.read, stored, entrants)
+        for played in self.read.all_of(lines.Round):
+            read.add(played)
+        self.done.tournaments += 1
+        self.done.matches += read.matches
+        whole = stored.kind == "play" or stored.finished_at is None or read.matches == stored.match_count
+        text = f"before it, {stored.name} is finished, but has {read.matches} of its {stored.match_count} matches"
+        self.read.check(whole, text)
+        self.told(stored.name)
+        self._verify(stored)
+        self._rate(stored)
+
+    def _verify(self, stored: Tournament) -> None:
+        """Execute all deals of a tournament again and mark those that do not come out the same."""
+        numbers = matches.played(self.db, stored.id)
+        rest = iter(numbers)
+        for count, found in audit(self.db, [stored], whole=False):
+            if count:
+                number = next(rest)
+                self.done.deals += count
+                for one in found:
+                    self._mark([number], one, one.where.split("-")[1:])
+            elif stored.master:  # without it nothing can be said of the tournament as a whole
+                for one in found:
+                    self._mark(numbers, one, [])
+
+    def _mark(self, numbers: Sequence[int], why: Difference, deal: Sequence[str]) -> None:
+        """Mark a deal, or all deals of matches."""
+        reason = f"{why.what}: the file has {why.stored[:_SHOWN_CHARACTERS]}, found {why.found[:_SHOWN_CHARACTERS]}"
+        for number in numbers:
+            chosen = [(int(deal[0]), int(deal[1]))] if deal else [one[:2] for one in matches.columns(self.db, number)]
+            for deck, leg in chosen:
+                self.done.unverified += matches.mark_unverified(self.db, number, deck, leg, reason)
+
+    def _rate(self, stored: Tournament) -> None:
+        """Rate the pools of a tournament after each of its rounds, as if it had been played here."""
+        if stored.kind == "play":
+            return
+        for game in plan_of(stored).games:
+            for played, _ in tournaments.rounds(self.db, stored.id, game):
+                only = stored.id, game, played.number
+                for pool, key in ratings.pools_of_round(self.db, *only):
+                    collector = self._collectors.setdefault(pool, Collector(key.outcome_type))
+                    collector.add(matches.rated_deals(self.db, pool, only))
+                    ratings.save(self.db, pool, stored.id, played.number, rate_collected(collector))
+
+
+class _Rounds:
+    """The rounds of a tournament that is being imported."""
+
+    def __init__(self, db: Database, read: Lines, stored: Tournament, entrants: Sequence[Entrant]) -> None:
+        self.matches = 0
+        self._db = db
+        self._read = read
+        self._stored = stored
+        self._plan = plan_of(stored)
+        self._entrants = entrants
+        self._last = dict.fromkeys(self._plan.games, 0)
+
+    def add(self, line: lines.Round) -> None:
+        """Store a round with all its matches."""
+        check = self._read.check
+        check(line.game in self._plan.games, f"{self._stored.name} has no game {line.game!r}")
+        due = self._last[line.game] + 1
+        check(line.number == due, f"round {line.number} of {line.game}, but round {due} is due")
+        self._last[line.game] = due
+        self._check_players(line.game, line.byes, set())
+        tournaments.add_round(self._db, self._stored.id, line.game, Round(due, (), line.byes), [], 0)
+        seen = set(line.byes)
+        for match in self._read.all_of(lines.Match):
+            self._check_players(line.game, match.table, seen)
+            seen.update(match.table)
+            self._add_match(line, match)
+        if self._stored.kind == "tournament":
+            tournaments.complete_round(self._db, self._stored.id, line.game, due)
+
+    def _check_players(self, game: str, players: Sequence[int], seen: set[int]) -> None:
+        for number in players:
+            known = number < len(self._entrants) and game in self._entrants[number].games
+            self._read.check(known, f"entrant {number} is not there, or does not play {game}")
+        self._read.check(len({*players} - seen) == len(players), "an entrant is there twice in a round")
+
+    def _add_match(self, of: lines.Round, line: lines.Match) -> None:
+        stored, read = self._stored, self._read
+        read.check(0 <= line.id - stored.first_match < stored.match_count, f"{line.id} is no match of {stored.name}")
+        check_match(read, of.game, line, self._plan)
+        pool = PoolKey(of.game, line.rule_set, len(line.table), stored.isolation, line.outcome_type)
+        decks = tuple(bytes.fromhex(key) for key in line.decks)
+        scheduled = Scheduled(pool, line.table, decks, line.legs)
+        tournaments.add_match(self._db, line.id, stored.id, of.game, of.number, scheduled)
+        deals: list[DealRecord] = []
+        faults: list[Fault] = []
+        for deal in read.all_of(lines.Deal):
+            check_deal(read, deal, line, len(deals))
+            deals.append(self._deal(deal))
+            faults += [_fault(deal, one) for one in deal.faults]
+        due = len(line.decks) * len(line.legs)
+        read.check(len(deals) == due, f"before it, match {line.id} has {len(deals)} of its {due} deals")
+        told = (line.isolation, line.engine, line.protocol, line.machine, line.core, line.started_at, line.duration_us)
+        matches.record(self._db, MatchRecord(line.id, tuple(deals), tuple(faults), *told))
+        self.matches += 1
+
+    def _deal(self, line: lines.Deal) -> DealRecord:
+        moves = list(line.steps)
+        for more in self._read.all_of(lines.Steps):
+            moves += more.steps
+            self._read.check(len(moves) <= lines.MAX_STEPS, f"a deal of more than {lines.MAX_STEPS} steps")
+        seats = {move.seat for move in moves}
+        self._read.check(
+            max(seats, default=0) < len(line.seating), f"a step of deal {line.deck}-{line.leg} has no seat"
+        )
+        kept = {name: getattr(line, name) for name in DealRecord.__struct_fields__}
+        kept["steps"] = tuple(Step(move.seat, move.action, move.elapsed_us, move.note) for move in moves)
+        kept["digests"] = tuple(bytes.fromhex(digest) for digest in line.digests)
+        return DealRecord(**kept)
+
+
+def _fault(deal: lines.Deal, one: lines.Fault) -> Fault:
+    return Fault(**msgspec.structs.asdict(one), deck=deal.deck, leg=deal.leg)

@@ -1,0 +1,216 @@
+"""What an organiser corrects: standings, ratings and the rounds to come follow, and what was scheduled stays right."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from sqlite_utils import Database
+from trio.testing import MockClock
+from typer.testing import CliRunner, Result
+
+from arena.audit import audit
+from arena.cli.commands import app
+from arena.errors import ConfigError
+from arena.plan import Plan, final_standings
+from arena.rules import Value
+from arena.store import corrections, matches, ratings, tournaments
+from arena.store.database import open_writer, writing
+from arena.store.tournaments import Tournament
+from arena.tournament import run
+from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
+
+GAME: dict[str, dict[str, Value]] = {"avalanche": {}}
+
+
+@pytest.fixture(autouse=True)
+def fake_bots(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_fake_bots(monkeypatch)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with open_writer(tmp_path / "arena.db") as opened:
+        yield opened
+
+
+def play(db: Database, tournament: Tournament, bots: int = 6, rounds: int = 0) -> bool:
+    """Play on to the end, or until so many rounds are complete."""
+    lanes = FakeLanes()
+
+    async def main() -> bool:
+        stopping = trio.Event()
+
+        def report(event: object) -> None:
+            if type(event).__name__ == "RoundComplete" and getattr(event, "round", 0) == rounds:
+                stopping.set()
+
+        return await run(db, tournament, by_hash(refs(bots)), lanes, report, lambda: 2.0, stopping)
+
+    return trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def out(db: Database, tournament: Tournament, kind: str, name: str) -> None:
+    with writing(db):
+        corrections.exclude(db, kind, tournament.id, name, "because", 9.0)  # type: ignore[arg-type]  # one of two words
+
+
+def names_of(db: Database, tournament: Tournament) -> dict[str, int]:
+    return {entrant.name: entrant.number for entrant in tournaments.entrants(db, tournament.id)}
+
+
+def differences(db: Database, tournament: Tournament) -> list[object]:
+    return [one for _, found in audit(db, [tournament], messages=False, whole=False) for one in found]
+
+
+@pytest.mark.parametrize("format_", ["swiss", "round-robin"])
+@pytest.mark.parametrize(("seats", "bots"), [(2, 6), (2, 5), (3, 7)])
+@pytest.mark.parametrize("kind", ["disqualify", "withdraw"])
+def test_who_is_out_is_not_paired_again(db: Database, format_: str, seats: int, bots: int, kind: str) -> None:
+    plan = Plan(format_, GAME, 4 if format_ == "swiss" else 1, seats=seats, seatings="rotate")  # type: ignore[arg-type]
+    spring = begin(db, plan, refs(bots))
+    assert not play(db, spring, bots, rounds=2)
+    out(db, spring, kind, "bot-1")
+    gone = names_of(db, spring)["bot-1"]
+    assert play(db, tournaments.get(db, spring.id), bots)
+    sat = {
+        played.number: gone in played.byes or any(gone in table for table in played.tables)
+        for played, _ in tournaments.rounds(db, spring.id, "avalanche")
+    }
+    assert [number for number, there in sat.items() if there] == [1, 2]
+    assert len(sat) > 2
+    assert differences(db, tournaments.get(db, spring.id)) == [], "the audit derives the same rounds"
+
+
+def test_the_disqualified_is_last_and_unrated_and_others_keep_their_points(db: Database) -> None:
+    spring = begin(db, Plan("round-robin", GAME, 1), refs(4))
+    assert play(db, spring, 4)
+    before = {line.entrant: line for line in final_standings(db, spring, "avalanche")}
+    best = final_standings(db, spring, "avalanche")[0]
+    name = {number: name for name, number in names_of(db, spring).items()}[best.entrant]
+    (pool,) = ratings.pools(db)
+    deals = pool.deals
+    out(db, spring, "disqualify", name)
+    lines = final_standings(db, spring, "avalanche")
+    assert (lines[-1].entrant, lines[-1].place, lines[-1].mark) == (best.entrant, 4, "disqualified")
+    assert [line.place for line in lines] == [1, 2, 3, 4]
+    assert all(line.points == before[line.entrant].points for line in lines)
+    rated = list(matches.rated_deals(db, pool.id))
+    assert 0 < len(rated) < deals
+    hashes = {entrant.number: entrant.hash for entrant in tournaments.entrants(db, spring.id)}
+    assert all(hashes[best.entrant] not in deal.bots for deal in rated)
+
+
+def test_the_withdrawn_keeps_its_place_and_its_rating(db: Database) -> None:
+    spring = begin(db, Plan("round-robin", GAME, 1), refs(4))
+    play(db, spring, 4)
+    before = final_standings(db, spring, "avalanche")
+    (pool,) = ratings.pools(db)
+    rated = list(matches.rated_deals(db, pool.id))
+    out(db, spring, "withdraw", "bot-2")
+    after = final_standings(db, spring, "avalanche")
+    assert [(line.entrant, line.place, line.points) for line in after] == [
+        (line.entrant, line.place, line.points) for line in before
+    ]
+    assert {line.mark for line in after} == {"", "withdrawn"}
+    assert list(matches.rated_deals(db, pool.id)) == rated
+
+
+def test_a_void_match_is_a_tie_and_is_not_rated(db: Database) -> None:
+    spring = begin(db, Plan("swiss", GAME, 3), refs(4))
+    assert not play(db, spring, 4, rounds=1)
+    number = matches.played(db, spring.id)[0]
+    with writing(db):
+        corrections.void(db, number, "a storm", 9.0)
+    match = matches.match(db, number)
+    assert match is not None
+    assert (match.state, matches.unplayed(db, spring.id, "avalanche", 1)) == ("void", [])
+    lines = {line.entrant: line for line in final_standings(db, spring, "avalanche")}
+    assert {lines[entrant].points for entrant in match.entrants} == {0.5}
+    (pool,) = ratings.pools(db)
+    assert pool.deals == sum(1 for _ in matches.rated_deals(db, pool.id))
+    assert play(db, tournaments.get(db, spring.id), 4)
+    assert differences(db, tournaments.get(db, spring.id)) == []
+
+
+def test_a_match_void_after_the_next_round_was_scheduled_does_not_change_that_round(db: Database) -> None:
+    spring = begin(db, Plan("swiss", GAME, 4), refs(6))
+    assert not play(db, spring, rounds=3)
+    with writing(db):
+        corrections.void(db, matches.played(db, spring.id)[0], "a storm", 9.0)
+    assert play(db, tournaments.get(db, spring.id))
+    assert differences(db, tournaments.get(db, spring.id)) == []
+
+
+def test_with_too_few_left_a_swiss_ends(db: Database) -> None:
+    spring = begin(db, Plan("swiss", GAME, 5), refs(3))
+    assert not play(db, spring, 3, rounds=1)
+    out(db, spring, "withdraw", "bot-0")
+    out(db, spring, "disqualify", "bot-1")
+    assert play(db, tournaments.get(db, spring.id), 3)
+    assert len(tournaments.rounds(db, spring.id, "avalanche")) == 1
+
+
+def test_a_correction_that_cannot_be_made_is_told(db: Database) -> None:
+    spring = begin(db, Plan("round-robin", GAME, 1), refs(2))
+    begin(db, Plan("round-robin", GAME, 1), refs(2), name="one", kind="play")
+    play(db, spring, 2)
+    out(db, spring, "withdraw", "bot-0")
+    for kind, name, why in (
+        ("withdraw", "bot-0", "bot-0 is withdrawn already"),
+        ("withdraw", "nobody", "no entrant is called 'nobody'; there are bot-"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            out(db, spring, kind, name)
+    out(db, spring, "disqualify", "bot-0")
+    with pytest.raises(ConfigError, match="bot-0 is disqualified already"):
+        out(db, spring, "withdraw", "bot-0")
+    with pytest.raises(ConfigError, match="there is no match 99"):
+        corrections.void(db, 99, "because", 1.0)
+    with pytest.raises(ConfigError, match="--reason wants 1 to 500 characters"):
+        corrections.exclude(db, "withdraw", spring.id, "bot-1", " ", 1.0)
+    number = matches.played(db, spring.id)[0]
+    corrections.void(db, number, "because", 1.0)
+    with pytest.raises(ConfigError, match=f"match {number} is void already"):
+        corrections.void(db, number, "because", 1.0)
+
+
+def test_corrections_are_only_added_to(db: Database) -> None:
+    spring = begin(db, Plan("round-robin", GAME, 1), refs(2))
+    out(db, spring, "withdraw", "bot-0")
+    for statement in ("UPDATE correction SET reason = ''", "DELETE FROM correction"):
+        with pytest.raises(sqlite3.IntegrityError, match="corrections are only added to"):
+            db.execute(statement)
+
+
+# The commands
+
+
+def arena(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_an_organiser_corrects_and_all_may_read_why(tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    with open_writer(path) as db:
+        spring = begin(db, Plan("round-robin", GAME, 1), refs(4))
+        play(db, spring, 4)
+        number = matches.played(db, spring.id)[0]
+    told = arena("void", str(number), "--reason", "a \x1b[31mstorm", "--db", path)
+    assert (told.exit_code, told.stdout) == (0, f"match {number} is void; standings and ratings of spring follow\n")
+    told = arena("disqualify", "bot-3", "--tournament", "spring", "--reason", "two of one author", "--db", path)
+    assert told.exit_code == 0
+    told = arena("withdraw", "bot-2", "--tournament", "last", "--reason", "asked", "--db", path, "--json")
+    assert json.loads(told.stdout)["after_rounds"] == {"avalanche": 3}
+    shown = arena("standings", "spring", "--db", path).stdout
+    assert f"match {number} is void: a ·[31mstorm" in shown
+    assert "bot-3 is disqualified: two of one author" in shown
+    assert "bot-2 (withdrawn)" in shown
+    document = json.loads(arena("standings", "spring", "--json", "--db", path).stdout)
+    assert [one["kind"] for one in document["corrections"]] == ["void", "disqualify", "withdraw"]
+    assert [line["mark"] for line in document["games"]["avalanche"]][-1] == "disqualified"
+    assert arena("verify", "--db", path).exit_code == 0, "the ratings were fitted again"
