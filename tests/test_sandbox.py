@@ -164,7 +164,7 @@ async def test_what_was_born_stopped_goes_on_too(level: Level, room: Room) -> No
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level is not Level.NONE])
 async def test_a_look_at_what_is_stopped_lets_nothing_go_on(level: Level, room: Room) -> None:
-    async with open_sandboxed(level, room, ("sh", "-c", "echo; sleep 1000"), LIMITS) as started:
+    async with open_sandboxed(level, room, ("sh", "-c", "echo; exec sleep 1000"), LIMITS) as started:
         await trio.lowlevel.wait_readable(started.stdout)
         first = started._first()
         started.pause()
