@@ -118,11 +118,10 @@ def test_version_2_limits_everything_in_one_folder(tmp_path: Path, monkeypatch: 
     (folder,) = group.folders
     limit = str(100 << 20)
     assert content(folder) == {"memory.max": limit, "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "9"}
-    assert (group.count(), group.oom_kills(), group.peak_bytes()) == (0, 0, 0)
+    assert (group.count(), group.oom_kills()) == (0, 0)
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\noom_group_kill 1\n")
-    (folder / "memory.peak").write_text("4096\n")
     (folder / "cgroup.procs").write_text("1\n2\n")
-    assert (group.count(), group.oom_kills(), group.peak_bytes()) == (2, 2, 4096)
+    assert (group.count(), group.oom_kills()) == (2, 2)
     assert group.remove()
     assert list(tmp_path.iterdir()) == []
 

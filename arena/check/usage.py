@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from arena.sandbox.tree import children
+
 _LAUNCHER = "bwrap"
 
 
@@ -30,10 +32,8 @@ def peak_kib(process: Known) -> int:
 
 def _tree(pid: int) -> Iterator[int]:
     yield pid
-    with contextlib.suppress(OSError):  # it has ended
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            for child in path.read_text().split():
-                yield from _tree(int(child))
+    for child in children(pid):
+        yield from _tree(child)
 
 
 def _high_water_kib(pid: int) -> int:

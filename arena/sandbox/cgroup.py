@@ -63,7 +63,6 @@ class Group:
         """
         name = f"arena-{os.getpid()}-{next(_numbers)}"
         self.folders = tuple(dict.fromkeys((home.memory / name, home.pids / name)))
-        self._is_unified = home.is_unified
         memory, pids = self.folders[0], self.folders[-1]
         try:
             for folder in self.folders:
@@ -93,13 +92,6 @@ class Group:
         with contextlib.suppress(OSError):
             if found := re.search(r"^oom_kill (\d+)", self._events.read_text(), re.MULTILINE):
                 return int(found[1])
-        return 0
-
-    def peak_bytes(self) -> int:
-        """Return the most memory it has used, or 0 where the kernel does not tell."""
-        name = "memory.peak" if self._is_unified else "memory.max_usage_in_bytes"
-        with contextlib.suppress(OSError):
-            return int((self.folders[0] / name).read_text())
         return 0
 
     def count(self) -> int:
