@@ -43,7 +43,8 @@ def _draws(covariance: Floats) -> Floats:
     """Return errors of all bots as they might have been, one row a draw."""
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one is unique
-    return np.random.default_rng(_SEED).standard_normal((_DRAWS, len(covariance))) @ root
+    draws: Floats = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(covariance))) @ root
+    return draws
 
 
 def _critical(draws: Floats, row: int, spread: Floats) -> float:
