@@ -41,9 +41,7 @@ def games_of(tournament: Tournament, game: str) -> list[str]:
 
 
 @app.command(epilog="Example: arena crosstable spring durak")
-def crosstable(
-    tournament: TournamentName, game: GameName = "", db: Db = DEFAULT_DB, as_json: Json = False
-) -> None:
+def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """Show everybody's share of the duels against everybody else, in the order of the standings."""
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
