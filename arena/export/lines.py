@@ -3,7 +3,8 @@
 Each line is one JSON document that names its `schema`. They come in this order, and each belongs to the nearest line
 above it that it can belong to:
 
-    begin, bot ..., submission ..., (tournament, entrant ..., (round, (match, (deal, steps ...) ...) ...) ...) ..., end
+    begin, bot ..., submission ..., (tournament, stage ..., entrant ...,
+    (round, (match, (deal, steps ...) ...) ...) ...) ..., end
 
 The types below are what a reader may rely on. A file may come from anybody, so every number, text and list is bounded.
 """
@@ -81,15 +82,27 @@ class Submission(_Line, frozen=True, tag="arena.export.submission/1"):
 
 
 class Tournament(_Line, frozen=True, tag="arena.export.tournament/1"):
-    """A tournament or a play; salt and master only once it is finished."""
+    """A tournament or a play."""
 
     name: Short
     kind: Literal["tournament", "play"]
-    plan: Plan
-    practice: bool
     isolation: Word
     engine: Word
     protocol: Index
+    created_at: Time
+
+
+class Stage(_Line, frozen=True, tag="arena.export.stage/1"):
+    """A stage of the tournament, in the order of their numbers, which count from 1.
+
+    Attributes:
+        salt: with `master`, only once it is finished.
+        players: the numbers of the entrants that play in it.
+    """
+
+    plan: Plan
+    players: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
+    practice: bool
     commitment: Key
     salt: Key | None
     master: Key | None
@@ -111,6 +124,7 @@ class Round(_Line, frozen=True, tag="arena.export.round/1"):
 
     game: Short
     number: Index
+    stage: Index
     byes: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
 
 
@@ -203,4 +217,4 @@ class End(_Line, frozen=True, tag="arena.export.end/1"):
     lines: Count
 
 
-Line: TypeAlias = Begin | Bot | Submission | Tournament | Entrant | Round | Match | Deal | Steps | End
+Line: TypeAlias = Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Deal | Steps | End

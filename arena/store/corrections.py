@@ -45,6 +45,11 @@ def corrections(db: Database, tournament: int) -> list[Correction]:
     ]
 
 
+def last_correction(db: Database) -> int:
+    """Return a number that grows with each correction of any tournament."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM correction").fetchone()[0])
+
+
 def void(db: Database, number: int, reason: str, now: float) -> Correction:
     """Take a played match out of the results.
 
