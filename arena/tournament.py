@@ -81,11 +81,38 @@ class RoundComplete(msgspec.Struct, frozen=True):
 Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 
+class Memory:
+    """The rated deals of complete rounds that were read before; forgotten when others have corrected something."""
+
+    def __init__(self) -> None:
+        self._pools: dict[int, Collector] = {}
+        self._corrected = 0
+
+    def rated(self, db: Database, pool: int, key: PoolKey, of: tuple[int, str, int]) -> Collector:
+        """Return all rated deals of a pool; those of one complete round, which is the only new one, are read."""
+        if self._corrected != (corrected := last_correction(db)):
+            self._corrected = corrected
+            self._pools.clear()
+        collector = self._pools.get(pool)
+        if collector is None:
+            collector = self._pools[pool] = Collector(key.outcome_type)
+            collector.add(matches.rated_deals(db, pool))
+        else:
+            collector.add(matches.rated_deals(db, pool, of))
+        return collector
+
+
 class _Contest:
     """One game of a stage of a tournament: its rounds, one after the other."""
 
     def __init__(
-        self, db: Database, tournament: Tournament, stage: Stage, game: str, bots: Mapping[BotHash, BotRef]
+        self,
+        db: Database,
+        tournament: Tournament,
+        stage: Stage,
+        game: str,
+        bots: Mapping[BotHash, BotRef],
+        memory: Memory,
     ) -> None:
         self.db = db
         self.tournament = tournament
@@ -101,8 +128,7 @@ class _Contest:
         earlier = list(counts)[: list(counts).index(game)]
         self._first_match = stage.first_match + sum(counts[one] for one in earlier)
         self._cycles_before = before[game]
-        self._pools: dict[int, Collector] = {}
-        self._known = last_correction(db)
+        self._memory = memory
 
     def suspects(self) -> str:
         """Return in whose matches lanes have died: a bot that can kill its lane may not hide it."""
@@ -175,21 +201,8 @@ class _Contest:
         with writing(self.db):
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
-                fitted = rate_collected(self._collected(pool, key, number))
-                ratings.save(self.db, pool, self.tournament.id, number, fitted)
-
-    def _collected(self, pool: int, key: PoolKey, number: int) -> Collector:
-        """Return all rated deals of a pool; unless something was corrected, later only those of the round are read."""
-        if self._known != (known := last_correction(self.db)):
-            self._known = known
-            self._pools.clear()
-        collector = self._pools.get(pool)
-        if collector is None:
-            collector = self._pools[pool] = Collector(key.outcome_type)
-            collector.add(matches.rated_deals(self.db, pool))
-        else:
-            collector.add(matches.rated_deals(self.db, pool, (self.tournament.id, self.game, number)))
-        return collector
+                rated = self._memory.rated(self.db, pool, key, (self.tournament.id, self.game, number))
+                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated))
 
 
 async def run(
@@ -200,6 +213,7 @@ async def run(
     report: Report,
     now: Callable[[], float],
     stopping: trio.Event,
+    memory: Memory | None = None,
 ) -> bool:
     """Play what is left of a tournament: its stages one after the other, in each all games side by side.
 
@@ -209,6 +223,7 @@ async def run(
         bots: the bots of all entrants.
         report: told what happens, in the order in which it is stored.
         stopping: once set no further match is begun; those being played are finished and stored.
+        memory: of an earlier run by the same runner, so that less is read.
 
     Returns:
         True if the tournament is finished, False if it was stopped.
@@ -217,10 +232,11 @@ async def run(
         InfraError: a match was void too often.
         ConfigError: a match was scheduled for another version of the rules.
     """
+    memory = memory or Memory()
     for stage in tournament.stages:
         if stage.finished_at is not None:
             continue
-        contests = [_Contest(db, tournament, stage, game, bots) for game in plan_of(stage).games]
+        contests = [_Contest(db, tournament, stage, game, bots, memory) for game in plan_of(stage).games]
         await _play_stage(contests, executor, report, stopping)
         if stopping.is_set():
             return False

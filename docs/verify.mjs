@@ -16,10 +16,9 @@ function* stream(...names) {
   }
 }
 const below = (words, n) => {
-  const limit = (1n << 64n) - ((1n << 64n) % n);
   for (;;) {
     const word = words.next().value;
-    if (word < limit) return word % n;
+    if (word < (1n << 64n) - ((1n << 64n) % n)) return word % n;
   }
 };
 const shuffled = (items, words) => {

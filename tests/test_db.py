@@ -19,10 +19,13 @@ from typer.testing import CliRunner, Result
 from arena.bench import readers
 from arena.cli.commands import app
 from arena.errors import ConfigError, InfraError
-from arena.store import matches, schema
+from arena.plan import plan_of
+from arena.records import Round
+from arena.store import matches, schema, tournaments
 from arena.store.backup import backup, backup_path
 from arena.store.database import migrate, open_reader, open_writer, writing
 from arena.store.health import Health, examine
+from arena.store.tournaments import Stage, Tournament
 from arena.store.trouble import DamagedError
 
 NOON = 1_795_953_600.0
@@ -266,6 +269,39 @@ def test_readers_refuse_an_older_schema_and_tell_the_way_out(filled: Path, newer
     assert "backup" not in ran.stderr
     assert document("db", "check", "--db", filled)["counts"]["deals"] == 250
     assert document("db", "backup", filled.with_name("copy.db"), "--db", filled)["bytes"] > 0
+
+
+_OLDER = (
+    "INSERT INTO bot VALUES ('aa', '', 1, 1, 1.0), ('bb', '', 1, 1, 1.0)",
+    'INSERT INTO tournament VALUES (1, \'spring\', \'tournament\', \'{"format":"swiss","games":{"durak":{}},'
+    "\"rounds\":2}', 1, 'none', '0.1.0', 1, x'01', x'02', x'03', 1, 2, 5.0, NULL)",
+    "INSERT INTO entrant VALUES (1, 0, 'ace', 'aa', '[\"durak\"]'), (1, 1, 'bee', 'bb', '[\"durak\"]')",
+    "INSERT INTO round VALUES (1, 'durak', 1, '[]', 1), (1, 'durak', 2, '[]', 0)",
+    "INSERT INTO pool VALUES (1, 'durak', 'durak/1{}', 2, 'none', 'ranking')",
+    "INSERT INTO match (id, tournament, game, round, pool, decks, legs) VALUES (1, 1, 'durak', 1, 1, x'', '[]'), "
+    "(2, 1, 'durak', 2, 1, x'', '[]')",
+    "INSERT INTO place VALUES (1, 0, 1, 0), (1, 1, 1, 1), (2, 0, 1, 1), (2, 1, 1, 0)",
+)
+
+
+def test_what_an_older_tournament_was_is_its_first_stage(path: Path) -> None:
+    older = Database(path)
+    schema.migrations.apply(older, stop_before="stages")
+    for statement in _OLDER:
+        older.execute(statement)
+    older.conn.commit()
+    older.close()
+    assert migrate(path, NOON).after == 2
+    with open_reader(path) as db:
+        spring = tournaments.find(db, "spring")
+        stage = Stage(1, spring.stages[0].spec if spring else "", True, b"\1", b"\2", b"\3", 5.0, 2, (0, 1), 1)
+        assert spring == Tournament(1, "spring", "tournament", "none", "0.1.0", 1, 5.0, (stage,))
+        assert plan_of(stage).rounds == 2
+        due = [(Round(1, ((0, 1),)), True), (Round(2, ((1, 0),)), False)]
+        assert tournaments.rounds(db, 1, "durak") == due
+        assert tournaments.round_stages(db, 1, "durak") == [1, 1]
+        assert matches.unplayed(db, 1, "durak", 2) == [2]
+    assert examined(path).problems == ()
 
 
 def test_a_migration_keeps_a_backup_beside_the_database(

@@ -288,6 +288,21 @@ def test_a_second_runner_is_told_so_and_may_follow(path: Path, tmp_path: Path) -
     assert kept(path) == [A]
 
 
+def test_others_write_while_a_runner_is_active(path: Path) -> None:
+    with open_runner(path) as runner:
+        with open_writer(path) as db:
+            keep(db, A)
+        keep(runner, B)
+    assert kept(path) == [A, B]
+
+
+def test_only_an_idle_database_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_runner(path):
+        monkeypatch.setattr("arena.store.schema.known", lambda: ["first", "stages", "third"])
+        with pytest.raises(BusyError, match="another arena is playing on"), open_writer(path):
+            pass
+
+
 @pytest.mark.parametrize("name", ["arena.db", "arena.db.lock"])
 def test_a_file_that_is_taken_away_is_noticed(path: Path, name: str) -> None:
     with pytest.raises(InfraError, match=f"{name} was deleted or replaced") as told:

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -33,6 +34,7 @@ from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
 from arena.store.database import open_runner, writing
 from arena.store.tournaments import Entrant, Tournament
+from arena.tournament import Memory
 from arena.tournament import run as play_all
 
 
@@ -175,18 +177,20 @@ async def _play(
 ) -> Tournament | None:
     stopping = trio.Event()
     shown: list[Display] = []
+    memory = Memory()
     finished = False
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, shown)
         async with open_site_lanes(asked.site, asked.lanes) as pool:
-            finished = await _play_shown(asked, tournament, players, pool, stopping, shown)
+            play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
+            finished = await play(tournament, players)
             while finished and ladder is not None:
                 following = await ladder.extended(tournament, stopping)
                 finished = following is not None
                 if following is not None:
                     tournament, players = following
                     _announce(asked, tournament, "goes on")
-                    finished = await _play_shown(asked, tournament, players, pool, stopping, shown)
+                    finished = await play(tournament, players)
         nursery.cancel_scope.cancel()
     return tournament if finished else None
 
@@ -195,9 +199,11 @@ async def _play_shown(
     asked: _Asked,
     tournament: Tournament,
     players: list[Player],
+    *,
     pool: Executor,
     stopping: trio.Event,
     shown: list[Display],
+    memory: Memory,
 ) -> bool:
     """Play what is left of the stages there are, and show it; return False if it was stopped."""
     display = Display(asked.mode, total_matches(asked.db, tournament))
@@ -207,7 +213,7 @@ async def _play_shown(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(display.keep_showing)
         with display:
-            finished = await play_all(asked.db, tournament, bots, pool, display.report, time.time, stopping)
+            finished = await play_all(asked.db, tournament, bots, pool, display.report, time.time, stopping, memory)
         nursery.cancel_scope.cancel()
     shown.clear()
     return finished
@@ -267,14 +273,15 @@ def _open_tournament(asked: _Asked, entrants: list[Entrant]) -> tuple[Tournament
     plan = _plan(config, rounds)
     check_plan(plan, entrants)
     if stored is not None:
+        if found := changes(db, stored, plan, entrants, asked.site.level.value, config.seed):
+            extensible = all(one.allowed for one in found)
+            way_out = "pass --extend to add that, or choose another --name" if extensible else "choose another --name"
+            raise ConfigError(f"tournament {stored.name} was begun differently: {_listed(found)}; {way_out}")
         if stored.finished_at is not None:
             raise ConfigError(
                 f"tournament {stored.name} is finished; --extend it by more --rounds, or play another under a new "
                 "--name"
             )
-        if found := changes(db, stored, plan, entrants, asked.site.level.value, config.seed):
-            way_out = "--extend it" if all(one.allowed for one in found) else "choose another --name"
-            raise ConfigError(f"tournament {stored.name} was begun differently: {_listed(found)}; {way_out}")
         return stored, True
     if config.name is None:
         for one in tournaments.tournaments(db):
