@@ -436,6 +436,15 @@ def another_stage(**values: object) -> Callable[[list[Line]], object]:
     return add
 
 
+def correction(**values: object) -> Callable[[list[Line]], object]:
+    def add(found: list[Line]) -> None:
+        made = {"kind": "void", "entrant": None, "match": 1, "rounds": {}, "reason": "why", "made_at": 1, **values}
+        places = [number for number, line in enumerate(found) if line["schema"] == "arena.export.tournament/1"]
+        found.insert(places[1], {"schema": "arena.export.correction/1", **made})
+
+    return add
+
+
 def second_stage_first(found: list[Line]) -> None:
     another_stage(rounds=2)(found)
     of_kind(found, "stage")[0].update(finished_at=None, master=None, salt=None)
@@ -448,6 +457,10 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "a line too many": (lambda found: found.append(found[-1]), "something follows on the end"),
     "another order": (lambda found: found.insert(1, found.pop(-2)), "a line of end should be here, not of deal"),
     "no entrant": (without("entrant"), "before it, somebody plays in stage 1 who is no entrant"),
+    "a correction of another match": (correction(match=99), "match 99 is not there, or is void already"),
+    "a correction of nobody": (correction(kind="withdraw", match=None, entrant=9), "entrant 9 is not there"),
+    "a correction of nothing": (correction(match=None), "a correction of kind void with match None and entrant None"),
+    "a correction of another game": (correction(rounds={"hearts": 1}), "of games that the tournament does not play"),
     "no stage": (without("stage"), "a line of stage should be here, not of entrant"),
     "round of no stage": (change("round", stage=2), "round 1 of avalanche is of stage 2 of 1"),
     "nobody plays": (change("stage", players=[]), "its players are not each there once"),

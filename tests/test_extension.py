@@ -1,4 +1,4 @@
-"""Extensions: what was scheduled stays, what follows has a seed of its own, and deaths and corrections change nothing."""
+"""Extensions: what was scheduled stays, and what follows has a seed of its own, whatever dies or is corrected."""
 
 from __future__ import annotations
 
@@ -163,6 +163,9 @@ def test_an_extended_tournament_is_exported_and_imported_whole(db: Database, tmp
     assert play(db)
     extend(db, stored(db), replace(SWISS, rounds=4), as_bots(refs(4)), 3.0)
     assert not play(db, report=stop_after(3, lanes := FakeLanes()), lanes=lanes)
+    with writing(db):
+        corrections.exclude(db, "disqualify", 1, "bot-1", "because", 4.0)
+        corrections.void(db, matches.played(db, 1)[0], "a storm", 4.0)
     data = b"".join(msgspec.json.encode(line) + b"\n" for line in everything(db))
     secret = stored(db).stages[2]
     assert secret.master.hex().encode() not in data

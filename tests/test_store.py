@@ -31,6 +31,7 @@ from arena.records import (
     Step,
 )
 from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
+from arena.store.corrections import Correction
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.schema import migrations
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
@@ -745,6 +746,9 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "matches.recorded": [lambda: matches.recorded(db, played.id)],
         "corrections.corrections": [lambda: corrections.corrections(db, spring.id)],
         "corrections.last_correction": [lambda: corrections.last_correction(db)],
+        "corrections.add": [
+            lambda: corrections.add(db, Correction("withdraw", spring.id, 1, None, {}, "because", 5.0))
+        ],
         "corrections.exclude": [lambda: corrections.exclude(db, "withdraw", spring.id, "bot-0", "because", 5.0)],
         "corrections.void": [lambda: corrections.void(db, played.id, "because", 5.0)],
     }

@@ -16,6 +16,7 @@ from arena.plan import plan_of
 from arena.records import DealRecord, MatchRecord, Step
 from arena.rules import OutcomeType
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import corrections
 from arena.store.tournaments import Tournament
 
 
@@ -59,6 +60,7 @@ def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
         )
     for entrant in tournaments.entrants(db, one.id):
         yield lines.Entrant(entrant.name, entrant.hash, entrant.games)
+    told: set[int] = set()
     stages = {game: tournaments.round_stages(db, one.id, game) for game in plan_of(one).games}
     for game, played, numbers in published(db, one):
         yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes)
@@ -66,6 +68,10 @@ def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
         types = {pool.seats: pool.outcome_type for _, pool in pools}
         for number in numbers:
             yield from _match(db, number, types)
+            told.add(number)
+    for made in corrections(db, one.id):
+        if made.match is None or made.match in told:  # else of a round that is not complete, so that nothing is known
+            yield lines.Correction(made.kind, made.entrant, made.match, made.rounds, made.reason, made.made_at)
 
 
 def _match(db: Database, number: int, types: Mapping[int, OutcomeType]) -> Iterator[lines.Line]:

@@ -4,7 +4,7 @@ Each line is one JSON document that names its `schema`. They come in this order,
 above it that it can belong to:
 
     begin, bot ..., submission ..., (tournament, stage ..., entrant ...,
-    (round, (match, (deal, steps ...) ...) ...) ...) ..., end
+    (round, (match, (deal, steps ...) ...) ...) ..., correction ...) ..., end
 
 The types below are what a reader may rely on. A file may come from anybody, so every number, text and list is bounded.
 """
@@ -211,10 +211,27 @@ class Steps(_Line, frozen=True, tag="arena.export.steps/1"):
     steps: Moves
 
 
+class Correction(_Line, frozen=True, tag="arena.export.correction/1"):
+    """A correction of the tournament, in the order in which they were made.
+
+    Attributes:
+        rounds: by game, how many had been scheduled.
+    """
+
+    kind: Literal["void", "disqualify", "withdraw"]
+    entrant: Index | None
+    match: Count | None
+    rounds: Annotated[dict[Short, Index], Meta(max_length=16)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    made_at: Time
+
+
 class End(_Line, frozen=True, tag="arena.export.end/1"):
     """The last line: how many there are before it, so that a file that was cut is told from a whole one."""
 
     lines: Count
 
 
-Line: TypeAlias = Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Deal | Steps | End
+Line: TypeAlias = (
+    Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Deal | Steps | Correction | End
+)

@@ -98,6 +98,19 @@ def check_entrant(read: Lines, line: lines.Entrant, plan: Plan, bots: Collection
     read.check({*line.games} <= plan.games.keys(), f"{line.name} plays what the tournament does not")
 
 
+def check_correction(read: Lines, line: lines.Correction, plan: Plan, entrants: int, own: Collection[int]) -> None:
+    """Raise ConfigError if a correction cannot be one of a tournament that plays this.
+
+    Args:
+        own: the matches of the tournament that are not void.
+    """
+    is_whole = (line.match is None) == (line.kind != "void") and (line.entrant is None) == (line.kind == "void")
+    read.check(is_whole, f"a correction of kind {line.kind} with match {line.match} and entrant {line.entrant}")
+    read.check(line.match is None or line.match in own, f"match {line.match} is not there, or is void already")
+    read.check(line.entrant is None or line.entrant < entrants, f"entrant {line.entrant} is not there")
+    read.check({*line.rounds} <= plan.games.keys(), "a correction of games that the tournament does not play")
+
+
 def check_match(read: Lines, game: str, line: lines.Match, plan: Plan) -> None:
     """Raise ConfigError if a match of a game cannot be one of a tournament that plays this."""
     seats = len(line.table)

@@ -14,13 +14,22 @@ from arena.config import parse_manifest
 from arena.config.name import is_name
 from arena.errors import ConfigError
 from arena.export import lines
-from arena.importing.checking import check_deal, check_entrant, check_match, check_stage, check_tournament
+from arena.importing.checking import (
+    check_correction,
+    check_deal,
+    check_entrant,
+    check_match,
+    check_stage,
+    check_tournament,
+)
 from arena.importing.reading import Lines
 from arena.plan import is_cut, plan_of
 from arena.rating.duels import Collector
 from arena.rating.pool import rate_collected
 from arena.records import BotHash, DealRecord, Fault, MatchRecord, PoolKey, Round, Step
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import Correction, corrections
+from arena.store.corrections import add as add_correction
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Scheduled, Tournament
 from arena.verify import Difference, stage_name
@@ -122,11 +131,15 @@ class _Import:
         read = _Rounds(self.db, self.read, stored, entrants)
         for played in self.read.all_of(lines.Round):
             read.add(played)
+        for made in self.read.all_of(lines.Correction):
+            own = matches.played(self.db, stored.id)
+            check_correction(self.read, made, plan_of(stored), len(entrants), own)
+            add_correction(self.db, Correction(tournament=stored.id, **msgspec.structs.asdict(made)))
         self.done.tournaments += 1
         self.done.matches += read.by_stage.total()
         for stage in stored.stages if stored.kind == "tournament" else ():
             has, due = read.by_stage[stage.number], stage.match_count
-            is_open = stage.finished_at is None or is_cut(stored, stage)
+            is_open = stage.finished_at is None or is_cut(stored, stage) or bool(corrections(self.db, stored.id))
             text = f"before it, {stage_name(stored, stage)} is finished, but has {has} of its {due} matches"
             self.read.check(is_open or has == due, text)
         self.told(stored.name)

@@ -141,7 +141,7 @@ def test_a_database_is_verified(site: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with sqlite3.connect(site / "results" / "arena.db") as source, sqlite3.connect(copy) as target:
         source.backup(target)
-        target.execute("UPDATE tournament SET commitment = x'00'")
+        target.execute("UPDATE stage SET commitment = x'00'")
         target.execute("UPDATE deal SET record = (SELECT record FROM deal d WHERE d.match = deal.match AND d.deck = 1)")
     target.close()
     source.close()
