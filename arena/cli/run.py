@@ -7,32 +7,30 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import msgspec
 import trio
 import typer
-from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.ladder import Ladder, open_ladder
+from arena.cli.opening import Asked, open_ladder_tournament, open_tournament
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
-from arena.cli.site import Player, Site, check_jobs, check_places, open_site, open_site_lanes, recall
+from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
 from arena.executor import Executor
-from arena.extension import Change, changed_plan, changes, extend, total_matches
-from arena.plan import Plan, allows_smaller, check_plan, match_counts, new_tournament, plan_of, swiss_rounds
+from arena.extension import total_matches
+from arena.plan import Plan, allows_smaller, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
-from arena.store.database import open_runner, writing
+from arena.store.database import open_runner
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import Memory
 from arena.tournament import run as play_all
@@ -92,7 +90,7 @@ def run(
         say(f"isolation is {site.level} here ({available_level()[1]}); `arena doctor` says more")
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
     with open_runner(db) as opened:
-        found = trio.run(_run, _Asked(opened, site, config, lanes, mode, trusted, extend, forever))
+        found = trio.run(_run, Asked(opened, site, config, lanes, mode, trusted, extend, forever))
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -114,33 +112,15 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> 
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
 
 
-class _Asked(NamedTuple):
-    """What the command was given."""
-
-    db: Database
-    site: Site
-    config: TournamentConfig
-    lanes: int
-    mode: Mode
-    trusted: bool
-    extend: bool
-    forever: bool
-
-    @property
-    def is_told(self) -> bool:
-        """Tell whether a person reads along."""
-        return self.mode in ("bars", "lines")
-
-
-async def _run(asked: _Asked) -> Tournament | None:
+async def _run(asked: Asked) -> Tournament | None:
     """Return the finished tournament, or None if it was stopped."""
     ladder = await _ladder(asked) if asked.forever else None
     if ladder is None:
         games = list(asked.config.given())
         players = await find_players(asked.db, asked.config.bots, games, asked.site, time.time())
-        tournament, resumed = _open_tournament(asked, as_entrants(players, games))
+        tournament, resumed = open_tournament(asked, as_entrants(players, games))
     else:
-        tournament, players, resumed = await _open_ladder_tournament(asked, ladder)
+        tournament, players, resumed = await open_ladder_tournament(asked, ladder)
     _announce(asked, tournament, "goes on" if resumed else "begins")
     if asked.trusted:
         return await _play(asked, tournament, players, ladder)
@@ -152,8 +132,16 @@ async def _run(asked: _Asked) -> Tournament | None:
         return await _play(asked, tournament, players, ladder)
 
 
-def _announce(asked: _Asked, tournament: Tournament, word: str) -> None:
-    """Tell what is played, and the commitment of each stage that is not finished."""
+async def _ladder(asked: Asked) -> Ladder:
+    def tell(text: str) -> None:
+        if asked.mode != "quiet":
+            say(text)
+
+    return await open_ladder(asked.db, asked.site, asked.config, tell, time.time)
+
+
+def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
+    """Tell what is played, and the commitments to its master seeds."""
     plan = plan_of(tournament)
     playing = set(tournament.stages[-1].players)
     entrants = [one for one in tournaments.entrants(asked.db, tournament.id) if one.number in playing]
@@ -164,16 +152,30 @@ def _announce(asked: _Asked, tournament: Tournament, word: str) -> None:
             f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(asked.lanes, 'lane')} · "
             f"isolation {asked.site.level.value}{' · practice' if tournament.practice else ''}"
         )
+    _tell_commitments(asked, tournament)
+
+
+def _announce_next(asked: Asked, tournament: Tournament) -> None:
+    """Tell which round of a ladder comes next."""
+    if asked.is_told:
+        unit = "round" if plan_of(tournament).format == "swiss" else "cycle"
+        players = count_of(len(tournament.stages[-1].players), "bot")
+        say(f"{tournament.name} · {unit} {plan_of(tournament).rounds} · {players}")
+    _tell_commitments(asked, tournament)
+
+
+def _tell_commitments(asked: Asked, tournament: Tournament) -> None:
+    """Tell the commitment of each stage that is not finished."""
     for stage in tournament.stages:
         told = {"tournament": tournament.name, "stage": stage.number, "sha256": stage.commitment.hex()}
         if stage.finished_at is None and asked.is_told:
-            say(f"commitment to the master seed: {told['sha256']}")
+            say(f"commitment {told['sha256']}")
         if stage.finished_at is None and asked.mode == "events":
             emit_json("event/1", {"event": "Commitment", **told})
 
 
 async def _play(
-    asked: _Asked, tournament: Tournament, players: list[Player], ladder: Ladder | None
+    asked: Asked, tournament: Tournament, players: list[Player], ladder: Ladder | None
 ) -> Tournament | None:
     stopping = trio.Event()
     shown: list[Display] = []
@@ -189,14 +191,14 @@ async def _play(
                 finished = following is not None
                 if following is not None:
                     tournament, players = following
-                    _announce(asked, tournament, "goes on")
+                    _announce_next(asked, tournament)
                     finished = await play(tournament, players)
         nursery.cancel_scope.cancel()
-    return tournament if finished else None
+    return tournament if finished and ladder is None else None
 
 
 async def _play_shown(
-    asked: _Asked,
+    asked: Asked,
     tournament: Tournament,
     players: list[Player],
     *,
@@ -219,7 +221,7 @@ async def _play_shown(
     return finished
 
 
-async def _bots(asked: _Asked, tournament: Tournament, players: Sequence[Player]) -> dict[BotHash, BotRef]:
+async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player]) -> dict[BotHash, BotRef]:
     """Return the bots of all stages that are not finished; some may be retired by now, or have a newer version."""
     known = by_hash(players)
     playing = {number for stage in tournament.stages if stage.finished_at is None for number in stage.players}
@@ -252,105 +254,3 @@ def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:
         full = f"{count_of(shape.full, 'table')} of {plan.seats} and " if shape.full else ""
         told.append(f"{game} ({full}{small})" if shape.small and plan.format == "swiss" else game)
     return told
-
-
-def _plan(config: TournamentConfig, rounds: int) -> Plan:
-    clock = config.clock.limits()
-    return Plan(config.format, config.given(), rounds, config.seats, config.decks, config.seatings, clock)
-
-
-def _open_tournament(asked: _Asked, entrants: list[Entrant]) -> tuple[Tournament, bool]:
-    """Return the tournament to play and whether it was begun before.
-
-    Raises:
-        ConfigError: one of that name is finished, or differs; names what differs.
-    """
-    db, config = asked.db, asked.config
-    rounds = config.rounds or (swiss_rounds(len(entrants), config.seats) if config.format == "swiss" else 1)
-    stored = tournaments.find(db, config.name) if config.name else None
-    if asked.extend:
-        return _extended(asked, stored, entrants), True
-    plan = _plan(config, rounds)
-    check_plan(plan, entrants)
-    if stored is not None:
-        if found := changes(db, stored, plan, entrants, asked.site.level.value, config.seed):
-            extensible = all(one.allowed for one in found)
-            way_out = "pass --extend to add that, or choose another --name" if extensible else "choose another --name"
-            raise ConfigError(f"tournament {stored.name} was begun differently: {_listed(found)}; {way_out}")
-        if stored.finished_at is not None:
-            raise ConfigError(
-                f"tournament {stored.name} is finished; --extend it by more --rounds, or play another under a new "
-                "--name"
-            )
-        return stored, True
-    if config.name is None:
-        for one in tournaments.tournaments(db):
-            same = one.finished_at is None
-            if same and not changes(db, one, plan, entrants, asked.site.level.value, config.seed):
-                return one, True
-    return _created(asked, plan, entrants), False
-
-
-def _extended(asked: _Asked, stored: Tournament | None, entrants: list[Entrant]) -> Tournament:
-    """Return a tournament extended by what differs, or as it is if nothing does and it is not finished."""
-    db, config = asked.db, asked.config
-    if stored is None:
-        raise ConfigError(f"there is no tournament {config.name!r} to extend; without --extend it begins")
-    plan = _plan(config, config.rounds or plan_of(stored).rounds)
-    found = changes(db, stored, plan, entrants, asked.site.level.value, config.seed)
-    if refused := [one for one in found if not one.allowed]:
-        raise ConfigError(
-            f"no extension can change tournament {stored.name} so: {_listed(refused)}; choose another --name"
-        )
-    if not found and stored.finished_at is None:
-        return stored
-    return extend(db, stored, plan, entrants, time.time(), config.seed)
-
-
-def _created(asked: _Asked, plan: Plan, entrants: list[Entrant]) -> Tournament:
-    db = asked.db
-    name = asked.config.name
-    if name is None:
-        numbers = count(len(tournaments.tournaments(db)) + 1)
-        name = next(free for number in numbers if tournaments.find(db, free := f"{plan.format}-{number}") is None)
-    total = sum(match_counts(plan, entrants).values())
-    made = new_tournament(name, plan, asked.site.level.value, time.time(), total, seed=asked.config.seed)
-    with writing(db):
-        number = tournaments.create(db, made, entrants)
-    return tournaments.get(db, number)
-
-
-def _listed(found: Sequence[Change]) -> str:
-    return "; ".join(one.text for one in found)
-
-
-async def _ladder(asked: _Asked) -> Ladder:
-    def tell(text: str) -> None:
-        if asked.mode != "quiet":
-            say(text)
-
-    return await open_ladder(asked.db, asked.site, asked.config, tell, time.time)
-
-
-async def _open_ladder_tournament(asked: _Asked, ladder: Ladder) -> tuple[Tournament, list[Player], bool]:
-    """Return a tournament without an end, the bots that were found for it, and whether it was begun before.
-
-    Raises:
-        ConfigError: one of that name differs; names what differs.
-    """
-    config = asked.config
-    stored = tournaments.find(asked.db, config.name or "")
-    if stored is not None:
-        latest = plan_of(stored)
-        plan = msgspec.structs.replace(_plan(config, latest.rounds), decks=latest.decks)
-        if found := list(changed_plan(stored, plan, asked.site.level.value, config.seed)):
-            raise ConfigError(
-                f"tournament {stored.name} was begun differently: {_listed(found)}; choose another --name"
-            )
-        return stored, [], True
-    plan = _plan(config, config.rounds or 1)
-    players = await ladder.players(plan, trio.Event())
-    assert players is not None  # only a signal ends it
-    entrants = as_entrants(players, ladder.games)
-    check_plan(plan, entrants)
-    return _created(asked, plan, entrants), players, False
