@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get install python3-venv git make bubblewrap gcc libc6-dev nodejs
+# Real processes with real deadlines share the cores, so there are never more than four runs at a time.
+PYTEST := pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=10
 DEMO_BOTS := bots/random/,bots/greedy/,bots/sweeper/,bots/avalanchist/,bots/knave/
 
 .PHONY: demo test lint coverage nightly fuzz bench sdk regen clean
@@ -16,15 +18,14 @@ test: $(VENV)/.test
 	@command -v bwrap >/dev/null || { echo "bwrap is missing, which the tests need: $(APT)"; exit 2; }
 	@command -v cc >/dev/null || { echo "cc is missing, which the tests need: $(APT)"; exit 2; }
 	@command -v node >/dev/null || { echo "node is missing, which the tests need: $(APT)"; exit 2; }
-	$(if $(CI),,$(BIN)/python -m pytest -m "not nightly" --durations=10)
+	$(if $(CI),,$(BIN)/python -m $(PYTEST) -m "not nightly")
 	$(if $(CI),@$(MAKE) --no-print-directory coverage,)
 
 # The same tests, slower: every line and branch of the layers that know no I/O, nine of ten of the rest.
 PURE := arena/errors.py,arena/luck.py,arena/cards.py,arena/rules.py,arena/games/*,arena/records.py,arena/wire.py,arena/schedule/*,arena/rating/*,arena/verdict.py
 coverage: $(VENV)/.test
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -m "not nightly" --durations=10
-	@$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m $(PYTEST) -m "not nightly" --cov --cov-report=
 	$(BIN)/python -m coverage report --include='$(PURE)' --fail-under=100
 	$(BIN)/python -m coverage report --fail-under=90
 
@@ -35,7 +36,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 nightly: $(VENV)/.test
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m $(PYTEST)
 
 # What it finds is kept in FOUND; `-merge=1` of it into tests/fuzz/corpus makes tests of what is new.
 RUNS ?= 10000000

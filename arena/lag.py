@@ -50,7 +50,7 @@ class Lag:
         self._worst_s = max(self._worst_s, late_s)
         if late_s > FOREIGN_S:
             before_us, self._own_us = self._own_us, self._own_cpu_us()
-            if late_s - (self._own_us - before_us) / 1e6 > FOREIGN_S:
+            if late_s - max(self._own_us - before_us, 0) / 1e6 > FOREIGN_S:
                 self._foreign_at = now
 
     def was_foreign_since(self, began: float) -> bool:

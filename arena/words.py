@@ -208,7 +208,7 @@ def position_lines(observation: Data, names: Sequence[str]) -> Iterator[str]:
             for name, inner in zip(names, value, strict=True):
                 yield f"{key:<12} {name:<12} {_shown(inner)}"
         else:
-            yield f"{key:<12} {_shown(value)}"
+            yield f"{key:<12} {SUITS[str(value)] if key == 'trump' and value else _shown(value)}"
 
 
 def _shown(value: object) -> str:

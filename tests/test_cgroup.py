@@ -12,6 +12,7 @@ import trio
 from arena.errors import InfraError
 from arena.sandbox import Limits, cgroup
 from arena.sandbox.cgroup import Group, Home
+from arena.sandbox.tree import Usage
 
 LIMITS = Limits(cpu_s=1, memory_mib=100, processes=7)
 SPLIT = """\
@@ -76,6 +77,33 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
     assert not found.is_unified
 
 
+def test_cpu_time_is_counted_in_version_1_where_we_may_make_groups_for_it(tmp_path: Path) -> None:
+    memory, cpu = tmp_path / "memory", tmp_path / "cpu"
+    made(memory, cpu)
+    own = "5:cpu,cpuacct:/\n4:memory,pids:/\n"
+    mounts = mount("cgroup", memory, "memory,pids"), mount("cgroup", cpu, "cpu,cpuacct")
+    assert cgroup._locate(proc(tmp_path, own, *mounts)) == Home(memory, memory, cpu)
+
+
+def test_version_1_has_a_group_of_cpu_time_with_the_weight_of_nice_10(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, pids, cpu = (tmp_path / name for name in ("memory", "pids", "cpu"))
+    made(memory, pids, cpu)
+    Kernel(monkeypatch, "memory.limit_in_bytes", "pids.max", "cpu.shares", "cpuacct.usage", "cgroup.procs")
+    group = Group(Home(memory, pids, cpu), LIMITS)
+    folder = group.folders[-1]
+    assert content(folder) == {"cpu.shares": "110"}
+    (folder / "cpuacct.usage").write_text("4100000999\n")
+    (group._memory / "memory.usage_in_bytes").write_text("70000\n")
+    assert group.usage() == Usage(0, 70_000, 4_100_000)
+    group.add(4711)
+    assert content(folder)["cgroup.procs"] == "4711"
+    (group._pids / "cgroup.procs").write_text("")
+    trio.run(group.close)
+    assert not [*memory.iterdir(), *pids.iterdir(), *cpu.iterdir()]
+
+
 def test_a_group_above_what_is_mounted_is_the_mount(tmp_path: Path) -> None:
     both = tmp_path / "both"
     made(both)
@@ -103,7 +131,7 @@ def test_version_2_has_one_folder_and_we_move_out_of_it(
         made(scope / "arena-main")
     own = UNIFIED.strip() + below + "\n"
     home = cgroup._locate(proc(tmp_path, own, mount("cgroup2", tmp_path, "nsdelegate")))
-    assert home == Home(scope, scope)
+    assert home == Home(scope, scope, scope)
     assert home.is_unified
     if not below:
         cgroup._delegate(home.memory)
@@ -122,7 +150,31 @@ def test_version_2_limits_everything_in_one_folder(tmp_path: Path, monkeypatch: 
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\noom_group_kill 1\n")
     (folder / "cgroup.procs").write_text("1\n2\n")
     assert (group.count(), group.oom_kills()) == (2, 2)
+    assert group.usage() is None
     assert group.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_version_2_counts_what_its_processes_use_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kernel(monkeypatch, "cgroup.procs", "memory.max", "pids.max", "memory.current", "memory.reclaim", "cpu.stat")
+    group = Group(Home(tmp_path, tmp_path, tmp_path), LIMITS)
+    (folder,) = group.folders
+    (folder / "cpu.stat").write_text("usage_usec 812345\nuser_usec 5\nsystem_usec 7\n")
+    (folder / "memory.current").write_text("4096\n")
+    (folder / "cgroup.procs").write_text("1\n2\n")
+    assert group.usage() == Usage(2, 4096, 812_345)
+
+
+def test_what_a_version_2_group_holds_is_dropped_before_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Kernel(monkeypatch, "cgroup.procs", "memory.max", "pids.max", "memory.current", "memory.reclaim")
+    group = Group(Home(tmp_path, tmp_path), LIMITS)
+    (folder,) = group.folders
+    (folder / "memory.current").write_text("8192\n")
+    group.forget()
+    assert content(folder)["memory.reclaim"] == "8192"
+    trio.run(group.close)
     assert list(tmp_path.iterdir()) == []
 
 

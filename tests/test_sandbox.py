@@ -138,6 +138,29 @@ async def test_the_cpu_time_of_what_has_ended_is_final_or_unknown(level: Level, 
         assert after >= before if level in (Level.NONE, Level.LANDLOCK) else after == -1
 
 
+NEVER_WAITS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while time.process_time() < 0.3: pass
+    os._exit(0)
+try:
+    os.wait()
+except ChildProcessError:
+    print(flush=True)
+time.sleep(1000)
+"""
+
+
+async def test_cpu_time_that_nobody_waits_for_counts_where_there_is_a_group(
+    level: Level, room: Room, tmp_path: Path
+) -> None:
+    room = Room(room.bot, make_runtime(tmp_path / "interpreter"))
+    async with open_sandboxed(level, room, ("python3", "-c", NEVER_WAITS), LIMITS) as started:
+        await trio.lowlevel.wait_readable(started.stdout)
+        assert (started.usage().cpu_us > 300_000) is (level is Level.STRICT)
+
+
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
     while not tree.is_stopped(pid):

@@ -657,6 +657,7 @@ SCANS = {
     "ratings.pools": "every pool is asked for, and there are few",
     "tournaments.add_stage": "few stages, once for each",
     "tournaments.create": "few tournaments, once for each",
+    "tournaments.players": "those of all tournaments, when none is given",
     "tournaments.tournaments": "every one is asked for",
 }
 """Functions that read a whole table, and why that is right."""
@@ -737,6 +738,10 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "tournaments.find": [lambda: tournaments.find(db, "spring")],
         "tournaments.finish": [lambda: tournaments.finish(db, spring.id, 9.0)],
         "tournaments.get": [lambda: tournaments.get(db, spring.id)],
+        "tournaments.players": [
+            lambda: tournaments.players(db),
+            lambda: tournaments.players(db, spring.id),
+        ],
         "tournaments.pool_of": [lambda: tournaments.pool_of(db, planned)],
         "tournaments.round_stages": [lambda: tournaments.round_stages(db, spring.id, "durak")],
         "tournaments.rounds": [lambda: tournaments.rounds(db, spring.id, "durak")],

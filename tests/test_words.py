@@ -101,6 +101,7 @@ def test_a_position_is_told_by_name_where_it_is_kept_by_seat() -> None:
         "deck         3",
         "phase        throw",
     ]
+    assert list(position_lines({"trump": "h"}, ("ann", "bob"))) == ["trump        ♥"]
 
 
 def test_cards_by_suit() -> None:

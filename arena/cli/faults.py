@@ -10,7 +10,7 @@ from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_lines, emit_table, say
 from arena.cli.views import find_tournament
 from arena.errors import FAULT_ADVICE, ConfigError, FaultKind
-from arena.store import matches
+from arena.store import matches, tournaments
 from arena.store.database import open_reader
 from arena.store.matches import StoredFault
 
@@ -29,16 +29,21 @@ def faults(
     with open_reader(db) as opened:
         number = find_tournament(opened, tournament).id if tournament else None
         found = matches.faults(opened, tournament=number)
+        if bot and bot not in (known := tournaments.players(opened, number)):
+            where = f"in {tournament}" if tournament else "here"
+            raise ConfigError(f"no bot called {bot!r} has played {where}; there were {', '.join(known) or 'none yet'}")
     chosen = [one for one in found if bot in ("", one.name) and kind in ("", one.fault.kind)]
     if as_json:
         emit_lines("fault/1", map(_document, chosen))
         return
+    if not chosen:
+        say("no faults" + (f" of {bot}" if bot else "") + (f" of kind {kind}" if kind else ""))
+        return
     columns = ("<deal", "step", "<bot", "<fault", "<~what")
     emit_table(columns, ((_deal(one), one.fault.step, one.name, _kind(one), one.fault.text) for one in chosen))
-    if chosen:
-        where = chosen[-1]
-        say(f"arena why {_deal(where)} --bot {where.name} tells more of the last, and what to do about it")
-        say(f"arena trace {_deal(where)} --seat {where.fault.seat} shows what led to it")
+    last = chosen[-1]
+    say(f"arena why {_deal(last)} --bot {last.name} tells more of the last, and what to do about it")
+    say(f"arena trace {_deal(last)} --seat {last.fault.seat} shows what led to it")
 
 
 def _deal(one: StoredFault) -> str:

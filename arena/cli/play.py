@@ -46,7 +46,9 @@ def play(
         Mode | None, typer.Option("--seatings", help="Who sits where in the legs; mirror, or as named with human.")
     ] = None,
     start: Annotated[str, typer.Option("--from", help="Instead of a match, one position of this stored deal.")] = "",
-    step: Annotated[int | None, typer.Option("--step", help="Which: after so many steps.", min=0)] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", help="After so many steps; by default where it failed.", min=0)
+    ] = None,
     bot: Annotated[str, typer.Option("--bot", help="NAME=DIR: whose seat is taken, and by which bot.")] = "",
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
@@ -59,8 +61,14 @@ def play(
     With `--from` only one position of a stored deal is asked of a bot, and nothing is kept.
     """
     if start or step is not None or bot:
-        if game or not start or not bot:
-            raise ConfigError("a position is asked as: arena play --from DEAL --step N --bot NAME=DIR, without a game")
+        missing = [name for name, value in (("--from", start), ("--bot", bot)) if not value]
+        if game or missing:
+            what = (
+                f"{' and '.join(missing)} is missing"
+                if missing
+                else f"{game!r} is one too many: the deal tells its game"
+            )
+            raise ConfigError(f"{what}; a position is asked as: arena play --from DEAL --step N --bot NAME=DIR")
         ask_position(db, start, step, bot, require_level(isolation, trusted=trusted), as_json=as_json)
         return
     if not game or not bots:

@@ -45,6 +45,7 @@ def replay(
     typer.echo("   ".join(f"seat {place} {harmless(name)}" for place, name in enumerate(names)))
     if step is not None:
         _show_position(chosen[0], seat, names, record)
+        _show_faults([one for one in faults if one.step == step and seat in (None, one.seat)], names)
         return
     for moment in chosen:
         for line in _step_lines(match.game, moment, seat, names):
@@ -81,11 +82,15 @@ def _show_position(moment: Moment, seat: Seat | None, names: Sequence[str], reco
 
 
 def _show_end(record: DealRecord, faults: Sequence[Fault], names: Sequence[str]) -> None:
+    _show_faults(faults, names)
+    places = sorted(zip(record.places, names, record.points, strict=True))
+    typer.echo("; ".join(f"{place}. {name} ({points})" for place, name, points in places) + f": {record.reason}")
+
+
+def _show_faults(faults: Sequence[Fault], names: Sequence[str]) -> None:
     for fault in faults:
         where = f"fault after step {fault.step}, {names[fault.seat]}"
         typer.echo(f"{where}: {fault.kind}/{fault.detail}: {harmless(fault.text)}")
-    places = sorted(zip(record.places, names, record.points, strict=True))
-    typer.echo("; ".join(f"{place}. {name} ({points})" for place, name, points in places) + f": {record.reason}")
 
 
 def _document(moment: Moment, seat: Seat | None, names: Sequence[str], record: DealRecord) -> dict[str, object]:

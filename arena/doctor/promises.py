@@ -32,19 +32,22 @@ LINES = (
     Line("atime", "no messages to the next leg: when a file was read", use.atime),
     Line("dropped", "no messages to the next leg: pages made cold", use.dropped),
     Line("warmed", "no messages to the next leg: pages made warm", use.warmed),
+    Line("names", "no messages to the next leg: names that do not exist", use.names),
     Line("activity", "the work of others is not seen: /proc", use.activity),
     Line("counters", "the work of others is not seen: /proc/sys/fs", use.counters),
     Line("totals", "the work of others is not seen: sysinfo, statvfs", use.totals),
 )
 
 _TOTALS = "both calls answer with totals of the machine, and interpreters need them"
+_NAMES = "the kernel remembers which names below /usr do not exist; only a control group can have it forget them"
 _ALWAYS = {"totals": _TOTALS}
+_WITHOUT_GROUP = {"names": _NAMES, **_ALWAYS}
 _NONE = {"plays", "environment", "survivors", "memory"}
 
 GAPS: Mapping[str, Mapping[str, str]] = {
     "strict": _ALWAYS,
-    "namespaced": _ALWAYS,
-    "landlock": _ALWAYS,
+    "namespaced": _WITHOUT_GROUP,
+    "landlock": _WITHOUT_GROUP,
     "none": {line.name: "no isolation" for line in LINES if line.name not in _NONE},
 }
 """By level: the lines that it does not promise, and why not. All others it promises."""

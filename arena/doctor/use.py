@@ -137,6 +137,10 @@ _ENOUGH = 28
 _METHODS = ("mincore", "preadv2", "timing")
 
 
+def _random_bits() -> str:
+    return "".join(random.sample("01" * (_BITS // 2), _BITS))
+
+
 def _library_files(count: int, seed: str) -> list[Path]:
     """Return files of the standard library's sources: every bot may read them, hardly one does."""
     folder = Path(sysconfig.get_path("stdlib"))
@@ -172,7 +176,7 @@ def _chill(paths: Sequence[Path]) -> None:
 
 async def _pages(scene: Scene, how: str) -> Finding:
     """Attempt to tell the next leg something by which pages of shared files are in memory."""
-    bits = "".join(random.sample("01" * (_BITS // 2), _BITS))
+    bits = _random_bits()
     files = _library_files(_BITS * len(_METHODS), scene.token)
     groups = [files[start : start + _BITS] for start in range(0, len(files), _BITS)]
     (_warm if how == "drop" else _chill)(files)
@@ -182,12 +186,18 @@ async def _pages(scene: Scene, how: str) -> Finding:
     finding = {}
     for method, group in zip(_METHODS, groups, strict=True):  # asking for a page may bring it in: each has its own
         found = await scene.attack("read_pages", json.dumps([str(path) for path in group]), method)
-        read = _decode(found[method])
-        right = sum(a == b for a, b in zip(read, bits, strict=False)) if read.strip("01") == "" else 0
-        words = f"{right} of {_BITS} bits arrived" if read.strip("01") == "" else read
         denied = "" if told[how] == DONE else f"{how}: {told[how]}, then "
-        finding[method] = Part(right >= _ENOUGH, denied + words)
+        finding[method] = _arrived(found[method], bits, denied)
     return finding
+
+
+def _arrived(words: str, bits: str, before: str = "") -> Part:
+    """Return what came of a message of half set bits, from a reader's words."""
+    read = _decode(words)
+    if read.strip("01"):
+        return Part(False, before + read)
+    right = sum(a == b for a, b in zip(read, bits, strict=False))
+    return Part(right >= _ENOUGH, f"{before}{right} of {_BITS} bits arrived")
 
 
 async def dropped(scene: Scene) -> Finding:
@@ -198,6 +208,15 @@ async def dropped(scene: Scene) -> Finding:
 async def warmed(scene: Scene) -> Finding:
     """Attempt it by making pages warm that were cold."""
     return await _pages(scene, "read")
+
+
+async def names(scene: Scene) -> Finding:
+    """Attempt it by names that do not exist, which the kernel finds missing faster the second time."""
+    bits = _random_bits()
+    folder = sysconfig.get_path("stdlib")
+    await scene.attack("write_names", folder, scene.token, bits)
+    found = await scene.attack("read_names", folder, scene.token, _BITS)
+    return {"names": _arrived(found["names"], bits)}
 
 
 # The work of others

@@ -1,4 +1,4 @@
-"""Control groups: one for each bot, which counts and limits the memory and the processes of its whole tree.
+"""Control groups: one for each bot, which counts and limits what its whole tree uses, and forgets what it looked at.
 
 Groups are made below our own one, so that whatever limits us limits them. Both versions are used as they are found:
 version 2 with one folder for everything, version 1 with a folder for each controller.
@@ -19,12 +19,18 @@ import trio
 
 from arena.errors import InfraError
 from arena.sandbox.room import Limits
+from arena.sandbox.tree import Usage
 
 _CONTROLLERS = ("memory", "pids")
+_COUNTER = "cpuacct"
 _OURS = "arena-main"
 """Where we move to ourselves: in version 2 a group with limited groups below it holds no processes."""
 _LAUNCHERS = 2
 """Processes of bwrap that count with those of the bot."""
+_SHARES = 110
+"""Where a group has a share of the processor: the weight of nice 10, at which bots run; 1024 is that of nice 0."""
+_FORGETS = 5
+"""Tries to have the kernel forget; what was looked at twice goes at the second."""
 # The file that limits memory; and what keeps it from being swapped out, or only a part of the bot from being killed.
 _UNIFIED: tuple[str, Mapping[str, int | None]] = ("memory.max", {"memory.swap.max": 0, "memory.oom.group": 1})
 _SPLIT: tuple[str, Mapping[str, int | None]] = (
@@ -41,10 +47,12 @@ class Home(msgspec.Struct, frozen=True):
     Attributes:
         memory: the folder of the memory controller.
         pids: the folder of the controller of processes; the same one in version 2.
+        cpu: the folder of the controller that counts CPU time, the same one in version 2; None if there is none.
     """
 
     memory: Path
     pids: Path
+    cpu: Path | None = None
 
     @property
     def is_unified(self) -> bool:
@@ -62,21 +70,24 @@ class Group:
             OSError: it cannot be made.
         """
         name = f"arena-{os.getpid()}-{next(_numbers)}"
-        self.folders = tuple(dict.fromkeys((home.memory / name, home.pids / name)))
-        memory, pids = self.folders[0], self.folders[-1]
+        self._is_unified = home.is_unified
+        self._memory, self._pids = home.memory / name, home.pids / name
+        self._cpu = None if home.cpu is None else home.cpu / name
+        self.folders = tuple(folder for folder in dict.fromkeys((self._memory, self._pids, self._cpu)) if folder)
         try:
             for folder in self.folders:
                 folder.mkdir()
             names = _UNIFIED if home.is_unified else _SPLIT
-            _write(memory / names[0], limits.memory_mib << 20)
-            _write(pids / "pids.max", limits.processes + _LAUNCHERS)
+            _write(self._memory / names[0], limits.memory_mib << 20)
+            _write(self._pids / "pids.max", limits.processes + _LAUNCHERS)
             for file, value in names[1].items():
                 with contextlib.suppress(OSError):  # not every kernel has it
-                    _write(memory / file, limits.memory_mib << 20 if value is None else value)
+                    _write(self._memory / file, limits.memory_mib << 20 if value is None else value)
+            if self._cpu is not None and (self._cpu / "cpu.shares").exists():
+                _write(self._cpu / "cpu.shares", _SHARES)
         except OSError:
             self.remove()
             raise
-        self._events = memory / ("memory.events" if home.is_unified else "memory.oom_control")
 
     def add(self, pid: int) -> None:
         """Put a process into it, with all that it will start.
@@ -89,19 +100,46 @@ class Group:
 
     def oom_kills(self) -> int:
         """Return how many processes were killed because the group had used all of its memory."""
-        with contextlib.suppress(OSError):
-            if found := re.search(r"^oom_kill (\d+)", self._events.read_text(), re.MULTILINE):
-                return int(found[1])
-        return 0
+        events = self._memory / ("memory.events" if self._is_unified else "memory.oom_control")
+        return _number(r"^oom_kill (\d+)", _read(events))
 
     def count(self) -> int:
         """Return how many processes are in it."""
-        return len((self.folders[-1] / "cgroup.procs").read_text().split())
+        return len((self._pids / "cgroup.procs").read_text().split())
+
+    def usage(self) -> Usage | None:
+        """Return what its processes use, those that have ended too; None where CPU time is not counted."""
+        if self._cpu is None:
+            return None
+        if self._is_unified:
+            cpu_us = _number(r"^usage_usec (\d+)", _read(self._cpu / "cpu.stat"))
+        else:
+            cpu_us = _number(r"(\d+)", _read(self._cpu / "cpuacct.usage")) // 1000
+        memory = "memory.current" if self._is_unified else "memory.usage_in_bytes"
+        return Usage(self.count(), _number(r"(\d+)", _read(self._memory / memory)), cpu_us)
+
+    def forget(self) -> None:
+        """Have the kernel drop what it holds for a group whose processes have ended.
+
+        Names that do not exist are remembered too, for whoever looks next (dcache, "negative entries"). They count as
+        memory of the group that looked first; without this a leg could tell the next one something by how fast they
+        are found missing.
+        """
+        with contextlib.suppress(OSError):
+            if not self._is_unified:
+                _write(self._memory / "memory.force_empty", 1)
+        for _ in range(_FORGETS if self._is_unified else 0):
+            held = _number(r"(\d+)", _read(self._memory / "memory.current"))
+            with contextlib.suppress(OSError):  # EAGAIN: less than that could be dropped
+                _write(self._memory / "memory.reclaim", held)
 
     async def close(self) -> None:
-        """Remove it, once its processes have ended; what cannot be removed is left to the next run."""
+        """Forget and remove it, once its processes have ended; what cannot be removed is left to the next run."""
         for wait_s in (0.0, *_REMOVE_AFTER_S):
             await trio.sleep(wait_s)
+            if _read(self._pids / "cgroup.procs"):  # what was killed is still on its way out
+                continue
+            self.forget()
             if self.remove():
                 return
 
@@ -114,6 +152,11 @@ class Group:
                 except OSError:  # a process that was killed is still on its way out
                     return False
         return True
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _write(file: Path, value: object) -> None:
@@ -152,18 +195,19 @@ def _locate(proc: Path) -> Home:
             path = next((path for number, _, path in own if number == "0"), "/")
             folder = _folder(left.split(), path)
             if set(_CONTROLLERS) <= set(_read(folder / "cgroup.controllers").split()):
-                return Home(folder, folder)
+                return Home(folder, folder, folder)
     found = {}
     for left, right in mounts:
         kind, _, options = right.split(maxsplit=2)
-        for name in _CONTROLLERS:
+        for name in (*_CONTROLLERS, _COUNTER):
             if kind == "cgroup" and name in options.split(","):
                 path = next((path for _, names, path in own if name in names.split(",")), "/")
                 found[name] = _folder(left.split(), path)
     missing = [name for name in _CONTROLLERS if name not in found]
     if missing:
         raise InfraError(f"there is no control group for {' and '.join(missing)} here")
-    return Home(found["memory"], found["pids"])
+    counter = found.get(_COUNTER)
+    return Home(found["memory"], found["pids"], counter if counter and os.access(counter, os.W_OK) else None)
 
 
 def _folder(mount: list[str], path: str) -> Path:
@@ -198,7 +242,7 @@ def _delegate(folder: Path) -> None:
 
 def _sweep(home: Home) -> None:
     """Remove the groups of runs that have died."""
-    for parent in {home.memory, home.pids}:
+    for parent in {home.memory, home.pids, home.cpu or home.pids}:
         for folder in parent.glob("arena-[0-9]*-[0-9]*"):
             if not Path("/proc", folder.name.split("-")[1]).exists():
                 with contextlib.suppress(OSError):

@@ -130,6 +130,8 @@ class Sandboxed:
             return tree.Usage(0, 0, 0)
         if not self._is_paused:
             self.resume()
+        if self._group is not None and (counted := self._group.usage()):
+            return counted
         now = time.monotonic()
         is_due = self._group is None and now >= self._exact_from  # a group counts by itself
         used = tree.usage(self._root, self._limits.memory_mib << 20 if is_due else None, self._exact_bytes)

@@ -141,6 +141,12 @@ def entrants(db: Database, tournament: int, game: str | None = None) -> list[Ent
     return [entrant for entrant in found if game is None or game in entrant.games]
 
 
+def players(db: Database, tournament: int | None = None) -> list[str]:
+    """Return the names of all that entered a tournament, or any."""
+    where, given = ("WHERE tournament = ? ", (tournament,)) if tournament is not None else ("", ())
+    return [name for (name,) in db.execute(f"SELECT DISTINCT name FROM entrant {where}ORDER BY name", given)]
+
+
 def finish(db: Database, tournament: int, now: float, stage: int = 1) -> None:
     """Mark a stage of a tournament as finished, from which on its master may be shown."""
     db.execute("UPDATE stage SET finished_at = ? WHERE tournament = ? AND number = ?", (now, tournament, stage))

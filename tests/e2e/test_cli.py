@@ -443,7 +443,13 @@ def test_faults_are_listed_with_what_a_bot_said(tmp_path: Path) -> None:
     assert shown.stdout.count("crash/exit") == 2
     assert "arena trace 1-0-1 --seat 1" in shown.stderr
     assert "lost my way 1" in arena("trace", "1-0-1", "--seat", "1", "--db", db).stdout
-    assert "crash/exit" not in arena("faults", "--bot", "c-first", "--db", db).stdout
+    position = arena("replay", lines[0]["deal"], "--step", str(lines[0]["step"]), "--db", db)
+    assert f"fault after step {lines[0]['step']}, bad: crash/exit" in position.stdout
+    none = arena("faults", "--bot", "c-first", "--db", db)
+    assert (none.stdout, none.stderr) == ("", "no faults of c-first\n")
+    assert "no bot called 'nobody' has played here; there were bad, c-first" in refusal(
+        "faults", "--bot", "nobody", "--db", db
+    )
     assert "no fault kind 'late'" in refusal("faults", "--kind", "late", "--db", db)
     assert "no tournament 'spring'" in refusal("faults", "spring", "--db", db)
 

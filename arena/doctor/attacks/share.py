@@ -117,6 +117,39 @@ def _time_to_read(path: str) -> int:
 _METHODS = {"mincore": _in_core, "preadv2": _without_waiting, "timing": _time_to_read}
 
 
+def write_names(folder: str, token: str, bits: str) -> dict[str, str]:
+    """Write a bit by names that do not exist: look for those of a 1, so that the kernel remembers that they do not."""
+
+    def write() -> None:
+        for number, bit in enumerate(bits):
+            for path in _names(folder, token, number) if bit == "1" else ():
+                for _ in range(3):
+                    os.path.exists(path)
+
+    return {"names": attempt(write)}
+
+
+def read_names(folder: str, token: str, count: str) -> dict[str, str]:
+    """Read bits by how long, in nanoseconds, it takes to find names missing."""
+    measured: list[int] = []
+
+    def read() -> None:
+        for number in range(int(count)):
+            times = []
+            for path in _names(folder, token, number):
+                began = time.perf_counter_ns()
+                os.path.exists(path)
+                times.append(time.perf_counter_ns() - began)
+            measured.append(sorted(times)[len(times) // 2])
+
+    said = attempt(read)
+    return {"names": f"{DONE}:{','.join(map(str, measured))}" if said == DONE else said}
+
+
+def _names(folder: str, token: str, number: int) -> list[str]:
+    return [f"{folder}/{token}-{number}-{again}" for again in range(15)]
+
+
 def read_one(path: str) -> dict[str, str]:
     """Read a file, which may leave a mark on it."""
     return {"atime": attempt(lambda: Path(shared_by_bots(path)).read_bytes() and None)}
