@@ -120,9 +120,13 @@ def _field(drawn: Sequence[int], rounds: Sequence[Round], sheet: Mapping[int, Sh
 
 
 def _burden(sheet: Sheet, shape: Shape) -> int:
-    """Return a number that orders entrants by what they had: where byes are given, byes count before smaller tables."""
+    """Return a number that orders entrants by what they had: where byes are given, byes count before smaller tables.
+
+    Rounds before a late entry count like byes, else newcomers would sit out until they had as many as the others.
+    """
     small = sum(0 < len(line.opponents) < shape.seats - 1 for line in sheet.lines)
-    return sheet.byes * (1 + len(sheet.lines) * bool(shape.byes)) + small
+    sat_out = sum(not line.opponents for line in sheet.lines)
+    return sat_out * (1 + len(sheet.lines) * bool(shape.byes)) + small
 
 
 def _drift(entrant: int, sheet: Mapping[int, Sheet]) -> int:
