@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
+import msgspec
 from sqlite_utils import Database
 
 from arena.plan import (
@@ -23,7 +24,7 @@ from arena.plan import (
     table_scores,
     without_excluded,
 )
-from arena.rating.pool import rate
+from arena.rating.pool import rate_pool
 from arena.records import Round
 from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
@@ -160,7 +161,12 @@ def _check_blame(
 
 def _check_ratings(db: Database) -> Iterator[Difference]:
     for pool in ratings.pools(db):
-        due = rate(matches.rated_deals(db, pool.id), pool.key.outcome_type)
-        for stored, found in zip(ratings.ratings(db, pool.id), due, strict=True):
-            if stored != found:
-                yield Difference(f"pool {pool.id}", "rating", str(stored), str(found))
+        due = rate_pool(matches.rated_deals(db, pool.id), pool.key.outcome_type)
+        stored = ratings.certainty(db, pool.id)
+        for one, found in zip(ratings.ratings(db, pool.id), due.ratings, strict=True):
+            if stored is None:  # fitted by an older arena, which kept no places
+                found = msgspec.structs.replace(found, ranks=None)
+            if one != found:
+                yield Difference(f"pool {pool.id}", "rating", str(one), str(found))
+        if stored is not None and not due.certainty.is_like(stored):
+            yield Difference(f"pool {pool.id}", "certainty of the ratings", "another", "what its deals say")

@@ -294,6 +294,7 @@ class Rating(msgspec.Struct, frozen=True):
         wins: deals in which it was first alone or, in a single_loser game, somebody else was the loser.
         bound: `>` or `<` where it beat or lost to everybody and the prior alone keeps the value finite.
         partial: it lacks one of the games of an overall rating, so it is not ranked there.
+        ranks: the best and the worst place that it may have in its pool, among those with an error bar.
     """
 
     bot: BotHash
@@ -303,3 +304,4 @@ class Rating(msgspec.Struct, frozen=True):
     wins: int
     bound: Literal["", ">", "<"] = ""
     partial: bool = False
+    ranks: tuple[int, int] | None = None

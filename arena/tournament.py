@@ -202,7 +202,8 @@ class _Contest:
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
                 rated = self._memory.rated(self.db, pool, key, (self.tournament.id, self.game, number))
-                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated))
+                fitted = rate_collected(rated)
+                ratings.save(self.db, pool, self.tournament.id, number, fitted.ratings, certainty=fitted.certainty)
 
 
 async def run(

@@ -100,7 +100,7 @@ def test_a_sound_database_is_told_with_what_is_in_it(filled: Path) -> None:
     assert "arena verify" in ran.stderr
     told = document("db", "check", "--db", filled)
     assert (told["path"], told["sound"], told["problems"]) == (str(filled), True, [])
-    assert (told["version"], told["known"]) == (2, 2)
+    assert (told["version"], told["known"]) == (3, 3)
     assert told["facts"]["journal_mode"] == "wal"
     assert told["counts"] == {
         "bots": 2,
@@ -243,13 +243,14 @@ def test_a_backup_that_does_not_fit_leaves_nothing(filled: Path) -> None:
 
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
-    """Give an arena with a third migration, which replaces a table that others refer to."""
+    """Give an arena with a fourth migration, which replaces a table that others refer to."""
     made = Migrations("arena")
     made()(schema.first)
     made()(schema.stages)
+    made()(schema.fits)
 
     @made()
-    def third(db: Database) -> None:
+    def fourth(db: Database) -> None:
         db.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE, seen REAL) STRICT")
         db.execute("INSERT INTO fresh SELECT id, facts, 1.0 FROM machine")
         db.execute("DROP TABLE machine")
@@ -260,12 +261,12 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
 
 
 def test_readers_refuse_an_older_schema_and_tell_the_way_out(filled: Path, newer: Migrations) -> None:
-    told = "is of schema version 2, older than version 3, which this arena reads; `arena db migrate` brings it up"
+    told = "is of schema version 3, older than version 4, which this arena reads; `arena db migrate` brings it up"
     with pytest.raises(ConfigError, match=told), open_reader(filled):
         pass
     ran = arena("db", "check", "--db", filled)
     assert ran.exit_code == 1
-    assert "its schema is of version 2, older than 3: `arena db migrate`" in ran.stdout
+    assert "its schema is of version 3, older than 4: `arena db migrate`" in ran.stdout
     assert "backup" not in ran.stderr
     assert document("db", "check", "--db", filled)["counts"]["deals"] == 250
     assert document("db", "backup", filled.with_name("copy.db"), "--db", filled)["bytes"] > 0
@@ -291,7 +292,7 @@ def test_what_an_older_tournament_was_is_its_first_stage(path: Path) -> None:
         older.execute(statement)
     older.conn.commit()
     older.close()
-    assert migrate(path, NOON).after == 2
+    assert migrate(path, NOON).after == 3
     with open_reader(path) as db:
         spring = tournaments.find(db, "spring")
         stage = Stage(1, spring.stages[0].spec if spring else "", True, b"\1", b"\2", b"\3", 5.0, 2, (0, 1), 1)
@@ -308,12 +309,12 @@ def test_a_migration_keeps_a_backup_beside_the_database(
     filled: Path, newer: Migrations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: NOON)
-    kept = filled.with_name("arena.db.v2-20261129T120000Z.bak")
-    assert document("db", "migrate", "--db", filled) == {"before": 2, "after": 3, "backup": str(kept)}
+    kept = filled.with_name("arena.db.v3-20261129T120000Z.bak")
+    assert document("db", "migrate", "--db", filled) == {"before": 3, "after": 4, "backup": str(kept)}
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert examined(kept).version == 2
+    assert examined(kept).version == 3
     found = examined(filled)
-    assert (found.version, found.problems, found.counts["deals"]) == (3, (), 250)
+    assert (found.version, found.problems, found.counts["deals"]) == (4, (), 250)
     with open_reader(filled) as db:
         assert db.execute("SELECT DISTINCT seen FROM machine").fetchall() == [(1.0,)]
         assert matches.last_deal(db) is not None
@@ -322,22 +323,22 @@ def test_a_migration_keeps_a_backup_beside_the_database(
 
 
 def test_a_migration_is_told(filled: Path, newer: Migrations) -> None:
-    assert "is now of version 3 (1 migration); as it was before: " in arena("db", "migrate", "--db", filled).stdout
+    assert "is now of version 4 (1 migration); as it was before: " in arena("db", "migrate", "--db", filled).stdout
 
 
 def test_opening_to_write_migrates_too(filled: Path, newer: Migrations) -> None:
     with open_writer(filled, lambda: NOON) as db:
-        assert schema.version(db) == 3
+        assert schema.version(db) == 4
         with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
             db.execute("UPDATE match SET machine = 99")
-    assert backup_path(filled, 2, NOON).is_file()
+    assert backup_path(filled, 3, NOON).is_file()
     with open_writer(filled, lambda: NOON):
         pass
 
 
 def test_a_new_database_is_made_without_a_backup(path: Path, newer: Migrations) -> None:
     with open_writer(path) as db:
-        assert schema.version(db) == 3
+        assert schema.version(db) == 4
     assert sorted(os.listdir(path.parent)) == ["arena.db", "arena.db.lock"]
 
 
@@ -345,13 +346,13 @@ def test_a_migration_that_fails_leaves_all_as_it_was(filled: Path, newer: Migrat
     before = examined(filled).counts
 
     @newer()
-    def fourth(db: Database) -> None:
+    def fifth(db: Database) -> None:
         db.execute("DELETE FROM machine")
 
     with pytest.raises(InfraError, match="cannot be brought up to date: its rows of match do not fit"):
         migrate(filled, NOON)
     found = examined(filled)
-    assert (found.version, found.counts) == (2, before)
+    assert (found.version, found.counts) == (3, before)
     with pytest.raises(ConfigError, match=r"there is a file .* already"):
         migrate(filled, NOON)
 
@@ -362,7 +363,7 @@ def test_a_newer_schema_is_refused_with_the_versions(
     migrate(filled, NOON)
     monkeypatch.undo()
     for refused in (open_reader, open_writer):
-        with pytest.raises(ConfigError, match=r"version 3 \('third' is unknown here\), newer than version 2"):
+        with pytest.raises(ConfigError, match=r"version 4 \('fourth' is unknown here\), newer than version 3"):
             with refused(filled):
                 pass
     assert isinstance(arena("db", "check", "--db", filled).exception, ConfigError)

@@ -6,6 +6,7 @@ import inspect
 import os
 import sqlite3
 import stat
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sqlite_utils import Database, Migrations
 
 from arena.errors import FAULT_DETAILS, ConfigError, FaultKind
 from arena.plan import Plan
+from arena.rating.certainty import Certainty
 from arena.records import (
     BotHash,
     DealRecord,
@@ -33,6 +35,7 @@ from arena.records import (
 from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_reader, open_writer, writing
+from arena.store.ratings import Past
 from arena.store.schema import migrations
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from tests.fakes_executor import MACHINE, begin, refs
@@ -42,6 +45,7 @@ PLAN = Plan("round-robin", {"durak": {}}, 1)
 KEYS = tuple(bytes([n]) * 32 for n in (1, 2))
 LEGS = ((0, 1), (1, 0))
 A, B, C = (bot.hash for bot in sorted(refs(3), key=lambda bot: bot.hash))
+SURE = Certainty((A, B), array("d", [4.0, -4.0, 4.0]), (12, 12), ((0, 1),), 2.5)
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def db(path: Path) -> Iterator[Database]:
 
 
 def test_every_migration_is_named_and_applied_once(path: Path) -> None:
-    assert schema.known() == ["first", "stages"]
+    assert schema.known() == ["first", "stages", "fits"]
     for _ in range(2):
         with open_writer(path) as db:
             assert schema.applied(db) == schema.known()
@@ -139,7 +143,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 17
+    assert len(strict) == 18
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -597,6 +601,7 @@ def test_only_complete_rounds_of_tournaments_are_rated(db: Database) -> None:
     assert list(matches.rated_deals(db, pool)) == expected
     tournaments.complete_round(db, spring.id, "durak", 2)
     assert len(list(matches.rated_deals(db, pool))) == 7
+    assert list(matches.rated_deals(db, pool, without=(spring.id, "durak", 2))) == expected
     assert list(matches.rated_deals(db, pool + 1)) == []
 
 
@@ -606,14 +611,20 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     (one,) = schedule(db, spring)
     assert ratings.pools(db) == []
     first = [Rating(A, 1600.0, None, 4, 3, ">"), Rating(B, 1400.0, None, 4, 1, "<")]
-    second = [Rating(C, 1550.5, 33.25, 8, 3), *(msgspec.structs.replace(r, elo=r.elo - 1, bound="") for r in first)]
-    ratings.save(db, pool, spring.id, 1, first)
+    second = [
+        Rating(C, 1550.5, 33.25, 8, 3, ranks=(1, 2)),
+        *(msgspec.structs.replace(r, elo=r.elo - 1, bound="") for r in first),
+    ]
+    ratings.save(db, pool, spring.id, 1, first, certainty=SURE)
     assert ratings.ratings(db, pool) == first
-    ratings.save(db, pool, spring.id, 2, second)
-    ratings.save(db, pool, spring.id, 2, second)
+    ratings.save(db, pool, spring.id, 2, second, certainty=SURE)
+    assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}, "C is new"
+    ratings.save(db, pool, spring.id, 2, second, certainty=SURE, before=first)
+    assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}
+    assert ratings.last_round(db, pool) == (spring.id, 2)
     assert ratings.ratings(db, pool) == sorted(second, key=lambda r: -r.elo)
-    assert ratings.history(db, pool, A) == [(spring.id, 1, 1600.0), (spring.id, 2, 1599.0)]
-    assert ratings.history(db, pool, C) == [(spring.id, 2, 1550.5)]
+    assert ratings.history(db, pool, A) == [Past(spring.id, 1, 1600.0, None, 4), Past(spring.id, 2, 1599.0, None, 4)]
+    assert ratings.history(db, pool, C) == [Past(spring.id, 2, 1550.5, 33.25, 8)]
     assert ratings.pools_of_round(db, spring.id, "durak", 1) == [(pool, POOL)]
     assert ratings.pools_of_round(db, spring.id, "durak", 2) == []
     assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 0)]
@@ -623,9 +634,22 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     assert ratings.fault_counts(db, pool) == {A: 2, B: 1}
 
 
+def test_how_sure_a_pool_is_is_kept_and_damage_is_told(db: Database) -> None:
+    spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
+    assert ratings.certainty(db, pool) is None
+    assert ratings.last_round(db, pool) is None
+    ratings.save(db, pool, spring.id, 1, [], certainty=SURE)
+    kept = ratings.certainty(db, pool)
+    assert kept is not None
+    assert msgspec.structs.astuple(kept) == msgspec.structs.astuple(SURE)
+    db.execute("UPDATE fit SET covariance = x'00'")
+    with pytest.raises(ConfigError, match="the fit of pool 1 is damaged"):
+        ratings.certainty(db, pool)
+
+
 def test_equal_ratings_are_in_order_of_the_hash(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
-    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)])
+    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)], certainty=SURE)
     assert [rating.bot for rating in ratings.ratings(db, pool)] == [A, B, C]
 
 
@@ -710,18 +734,22 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "matches.rated_deals": [
             lambda: list(matches.rated_deals(db, 1)),
             lambda: list(matches.rated_deals(db, 1, (spring.id, "durak", 1))),
+            lambda: list(matches.rated_deals(db, 1, without=(spring.id, "durak", 1))),
         ],
         "matches.record": [lambda: matches.record(db, played)],
         "matches.records": [lambda: matches.records(db, one)],
         "matches.tables": [lambda: matches.tables(db, spring.id, "durak", 1)],
         "matches.unplayed": [lambda: matches.unplayed(db, spring.id, "durak", 1)],
+        "ratings.certainty": [lambda: ratings.certainty(db, 1)],
+        "ratings.changes": [lambda: ratings.changes(db, 1)],
+        "ratings.last_round": [lambda: ratings.last_round(db, 1)],
         "ratings.fault_counts": [lambda: ratings.fault_counts(db, 1)],
         "ratings.has_practice": [lambda: ratings.has_practice(db)],
         "ratings.history": [lambda: ratings.history(db, 1, A)],
         "ratings.pools": [lambda: ratings.pools(db)],
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
-        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)])],
+        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)], certainty=SURE)],
         "tournaments.add_match": [
             lambda: tournaments.add_match(db, 90, spring.id, "durak", 1, Scheduled(POOL, (0, 1), (b"d",), ((0, 1),)))
         ],

@@ -166,7 +166,7 @@ def check_ratings(db: Database, tournament: Tournament) -> None:
         for number in numbers:
             until = rate([deal for deal in deals if rounds_of[deal.deck] <= number], pool.key.outcome_type)
             history = {bot.bot: ratings.history(db, pool.id, bot.bot) for bot in until}
-            assert {b: {r: elo for _, r, elo in h}[number] for b, h in history.items()} == {
+            assert {b: {past.round: past.elo for past in h}[number] for b, h in history.items()} == {
                 rating.bot: rating.elo for rating in until
             }
 

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import cycle, islice
@@ -24,6 +25,7 @@ from sqlite_utils import Database
 from arena.errors import InfraError
 from arena.luck import derive
 from arena.plan import Plan, final_standings, new_tournament
+from arena.rating.certainty import Certainty
 from arena.records import BotHash, DealRecord, Machine, MatchRecord, PoolKey, Rating, Round, Step
 from arena.store import bots, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
@@ -104,9 +106,9 @@ def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
         for number in read:
             matches.record(db, _record(number))
         tournaments.complete_round(db, 1, "durak", 1)
-        ratings.save(
-            db, tournaments.pool_of(db, _POOLS[0]), 1, 1, [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
-        )
+        rated = [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
+        sure = Certainty(tuple(bot.hash for bot in entrants), array("d", [9.0, -9.0, 9.0]), (50, 50), ((0, 1),))
+        ratings.save(db, tournaments.pool_of(db, _POOLS[0]), 1, 1, rated, certainty=sure)
     return map(_record, written)
 
 

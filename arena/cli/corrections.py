@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json
 from arena.cli.views import find_tournament
-from arena.rating.pool import rate
+from arena.rating.pool import rate, rate_pool
 from arena.store import corrections, matches, ratings, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_writer, writing
@@ -75,13 +75,15 @@ def _correct(db: Path, correct: Callable[[Database, float], Correction], done: s
 
 
 def _rate_again(db: Database, made: Correction) -> None:
-    """Fit the ratings of all pools that a tournament has played in, as they are after its last complete rounds."""
+    """Fit the ratings of all pools that a tournament has played in, as they are after the last complete rounds."""
     for game in made.rounds:
         complete = [one.number for one, done in tournaments.rounds(db, made.tournament, game) if done]
         pools = {pool for number in complete for pool in ratings.pools_of_round(db, made.tournament, game, number)}
         for pool, key in sorted(pools):
-            fitted = rate(matches.rated_deals(db, pool), key.outcome_type)
-            ratings.save(db, pool, made.tournament, complete[-1], fitted)
+            last = ratings.last_round(db, pool) or (made.tournament, complete[-1])
+            before = rate(matches.rated_deals(db, pool, without=(last[0], game, last[1])), key.outcome_type)
+            fitted = rate_pool(matches.rated_deals(db, pool), key.outcome_type)
+            ratings.save(db, pool, *last, fitted.ratings, certainty=fitted.certainty, before=before)
 
 
 def document(made: Correction, tournament: str) -> dict[str, object]:

@@ -22,6 +22,7 @@ Pair = tuple[str, str]
 QUOTED_LINES = 20
 PLAIN_WIDTH = 160
 """Columns of a table that does not go to a terminal."""
+_CELL = 5  # columns of a cell of a matrix
 
 
 def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
@@ -69,6 +70,20 @@ def emit_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
     if title:
         out.print(Text(harmless(title), style="bold"))
     out.print(table)
+
+
+def emit_matrix(title: str, names: Sequence[str], cells: Sequence[Sequence[object]]) -> None:
+    """Print what each has to do with each other one, in parts where it is wider than the terminal."""
+    widest = max(map(len, names), default=0)
+    columns = max(1, (console().width - widest - 6) // _CELL)
+    for start in range(0, max(1, len(names)), columns):
+        shown = range(start, min(start + columns, len(names)))
+        rows = (
+            [place, name, *(row[i] for i in shown)]
+            for place, (name, row) in enumerate(zip(names, cells, strict=True), 1)
+        )
+        emit_table(("#", "<bot", *(str(i + 1) for i in shown)), rows, title)
+        typer.echo()
 
 
 def emit_pairs(pairs: Sequence[Pair], style: str = "", *, wrap: bool = True) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.output import console, count_of, emit_json, emit_lines, emit_table, say
+from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.cli.views import find_tournament
 from arena.errors import ConfigError
 from arena.plan import final_standings, plan_of, table_scores
@@ -25,7 +25,6 @@ from arena.store.tournaments import Tournament
 
 TournamentName = Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")]
 GameName = Annotated[str, typer.Argument(help="One game; by default all of the tournament.")]
-_CELL = 5
 
 
 def games_of(tournament: Tournament, game: str) -> list[str]:
@@ -76,17 +75,9 @@ def _encounters(
 def _show_crosstable(
     title: str, order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
 ) -> None:
-    """Print a crosstable, in parts where it is wider than the terminal."""
-    widest = max((len(names[entrant]) for entrant in order), default=0)
-    columns = max(1, (console().width - widest - 6) // _CELL)
-    for start in range(0, max(1, len(order)), columns):
-        shown = range(start, min(start + columns, len(order)))
-        rows = (
-            [place, names[own], *(_share(met.get((own, order[other])), own == order[other]) for other in shown)]
-            for place, own in enumerate(order, 1)
-        )
-        emit_table(("#", "<bot", *(str(other + 1) for other in shown)), rows, title)
-        typer.echo()
+    """Print a crosstable."""
+    rows = [[_share(met.get((own, other)), own == other) for other in order] for own in order]
+    emit_matrix(title, [names[entrant] for entrant in order], rows)
 
 
 def _share(met: Encounter | None, itself: bool) -> Text:

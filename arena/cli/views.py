@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -16,6 +17,7 @@ from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, har
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
 from arena.games import GAMES, PRESETS
+from arena.rating.certainty import Certainty, anchored, overall
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
@@ -27,33 +29,61 @@ from arena.store.ratings import PoolRow
 Deal = Annotated[str, typer.Argument(help="A deal's name, MATCH-DECK-LEG, e.g. 17-3-0; `last` for the newest.")]
 
 
-@app.command(epilog="Example: arena leaderboard durak")
+@app.command(epilog="Examples: arena leaderboard durak    arena leaderboard --anchor random=1000")
 def leaderboard(
     game: Annotated[str, typer.Argument(help="One game; by default all of them and the overall table.")] = "",
     db: Db = DEFAULT_DB,
     as_json: Json = False,
+    anchor: Annotated[str | None, typer.Option("--anchor", help="NAME=ELO: a bot whose Elo is given.")] = None,
 ) -> None:
-    """Show how strong the bots are, for each pool of results and overall."""
+    """Show how strong the bots are and how sure that is, for each pool of results and overall."""
+    held = None if anchor is None else parse_anchor(anchor)
     with open_reader(db) as opened:
-        pools = [pool for pool in ratings.pools(opened) if _is_of(pool, game)]
-        if game and not pools:
-            raise ConfigError(f"no results are rated for game {game!r}; rated: {_games(ratings.pools(opened))}")
-        tables = [(pool, _rows(ratings.ratings(opened, pool.id), opened, [pool])) for pool in pools]
-        chosen = ratings.largest(pools)
-        mean = [] if game else _rows(_overall(opened, chosen), opened, chosen)
+        boards = [_Board.read(opened, pool, held) for pool in chosen_pools(opened, game)]
+        chosen = ratings.largest([board.pool for board in boards])
+        mean = [] if game else _overall(opened, [board for board in boards if board.pool in chosen])
         practice = ratings.has_practice(opened)
+    if held is not None and not any(board.is_anchored for board in boards):
+        raise ConfigError(f"--anchor: no bot called {held[0]!r} is rated here")
     if as_json:
-        documents = [{**_pool_document(pool), "bots": rows} for pool, rows in tables]
+        documents = [board.document() for board in boards]
         overall = {"pools": [_pool_document(pool) for pool in chosen], "bots": mean}
-        emit_json("leaderboard/1", {"practice": practice, "pools": documents, "overall": overall})
+        emit_json("leaderboard/1", {"practice": practice, "anchor": anchor, "pools": documents, "overall": overall})
         return
-    for pool, rows in tables:
-        _show(rows, " · ".join(_pool_words(pool)))
+    for board in boards:
+        _show(board.rows, board.title())
     if not game and len(chosen) > 1:
-        _show(mean, "overall · mean over " + ", ".join(" ".join(_pool_words(pool)[:-3]) for pool in chosen))
-    _say_unverified(sum(pool.unverified for pool in pools), sum(pool.deals for pool in pools))
+        _show(mean, "overall · mean over " + ", ".join(" ".join(pool_words(pool)[:-3]) for pool in chosen))
+    if free := [board for board in boards if held and not board.is_anchored]:
+        say(f"without {held and held[0]}, so with mean 1500: {', '.join(board.pool.key.game for board in free)}")
+    _say_unverified(sum(board.pool.unverified for board in boards), sum(board.pool.deals for board in boards))
     if practice:
         say("some results are practice: played from a short --seed, which can be guessed")
+
+
+def parse_anchor(text: str) -> tuple[str, float]:
+    """Return name and Elo of an anchor.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    name, equals, value = text.partition("=")
+    if not name or not equals or not re.fullmatch(r"-?\d{1,5}(\.\d{1,6})?", value):
+        raise ConfigError(f"--anchor wants NAME=ELO, e.g. random=1000, not {text!r}")
+    return name, float(value)
+
+
+def chosen_pools(db: Database, game: str) -> list[PoolRow]:
+    """Return the pools of a game or preset, or all if none is named.
+
+    Raises:
+        ConfigError: it has none; names the games that have.
+    """
+    every = ratings.pools(db)
+    found = [pool for pool in every if _is_of(pool, game)]
+    if game and not found:
+        raise ConfigError(f"no results are rated for game {game!r}; rated: {_games(every)}")
+    return found
 
 
 def _say_unverified(some: int, deals: int) -> None:
@@ -72,7 +102,7 @@ def _games(pools: Sequence[PoolRow]) -> str:
     return ", ".join(sorted({pool.key.game for pool in pools})) or "none yet"
 
 
-def _pool_words(pool: PoolRow) -> list[str]:
+def pool_words(pool: PoolRow) -> list[str]:
     """Return what tells a pool from others; of its options only those that are not the defaults."""
     name, version, texts = parse_rule_set_id(pool.key.rule_set)
     game = GAMES[name]
@@ -82,17 +112,58 @@ def _pool_words(pool: PoolRow) -> list[str]:
     return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
 
 
-def _overall(db: Database, pools: Sequence[PoolRow]) -> Sequence[Rating]:
-    from arena.rating.pool import overall  # numpy takes a tenth of a second, which other commands need not pay
+class _Board(msgspec.Struct, frozen=True):
+    """The leaderboard of a pool.
 
-    return overall({pool.key.game: ratings.ratings(db, pool.id) for pool in pools})
+    Attributes:
+        ratings: against the anchor where it is rated here, else against the mean.
+        rows: the same as it is shown.
+    """
+
+    pool: PoolRow
+    ratings: tuple[Rating, ...]
+    certainty: Certainty | None
+    is_anchored: bool
+    rows: list[dict[str, object]]
+
+    @classmethod
+    def read(cls, db: Database, pool: PoolRow, anchor: tuple[str, float] | None) -> _Board:
+        found, certainty = tuple(ratings.ratings(db, pool.id)), ratings.certainty(db, pool.id)
+        names = bots.names_by_hash(db)
+        held = [one.bot for one in found if anchor and names.get(one.bot) == anchor[0]]
+        if anchor and held:
+            found = anchored(found, certainty, held[0], anchor[1])
+        rows = _rows(found, db, [pool], ratings.changes(db, pool.id))
+        return cls(pool, found, certainty, bool(held), rows)
+
+    @property
+    def design_effect(self) -> float | None:
+        return None if self.certainty is None else self.certainty.design_effect
+
+    def title(self) -> str:
+        worth = [] if self.design_effect is None else [f"decks shared: worth {self.design_effect:.1f} times the deals"]
+        return " · ".join([*pool_words(self.pool), *worth])
+
+    def document(self) -> dict[str, object]:
+        linked = None if self.certainty is None else len(self.certainty.groups)
+        told = {"design_effect": self.design_effect, "groups": linked, "anchored": self.is_anchored}
+        return {**_pool_document(self.pool), **told, "bots": self.rows}
+
+
+def _overall(db: Database, boards: Sequence[_Board]) -> list[dict[str, object]]:
+    """Return the overall table; against the anchor only if every pool of it is."""
+    whole = all(board.is_anchored for board in boards)
+    by_game = {board.pool.key.game: board.ratings if whole else ratings.ratings(db, board.pool.id) for board in boards}
+    return _rows(overall(by_game), db, [board.pool for board in boards], {})
 
 
 def _pool_document(pool: PoolRow) -> dict[str, object]:
     return {**msgspec.structs.asdict(pool.key), "deals": pool.deals, "unverified": pool.unverified}
 
 
-def _rows(found: Sequence[Rating], db: Database, pools: Sequence[PoolRow]) -> list[dict[str, object]]:
+def _rows(
+    found: Sequence[Rating], db: Database, pools: Sequence[PoolRow], changes: Mapping[BotHash, float]
+) -> list[dict[str, object]]:
     names = bots.names_by_hash(db)
     faults: dict[BotHash, int] = {}
     for pool in pools:
@@ -101,11 +172,15 @@ def _rows(found: Sequence[Rating], db: Database, pools: Sequence[PoolRow]) -> li
     return [
         {
             "place": None if rating.partial else place,
+            "rank_low": rating.ranks and rating.ranks[0],
+            "rank_high": rating.ranks and rating.ranks[1],
             "name": names.get(rating.bot, rating.bot[:12]),
             "hash": rating.bot,
             "elo": rating.elo,
             "error": rating.error,
             "bound": rating.bound,
+            "provisional": rating.error is None,
+            "change": changes.get(rating.bot),
             "deals": rating.deals,
             "wins": rating.wins,
             "faults": faults.get(rating.bot, 0),
@@ -115,20 +190,38 @@ def _rows(found: Sequence[Rating], db: Database, pools: Sequence[PoolRow]) -> li
 
 
 def _show(rows: Sequence[Mapping[str, object]], title: str) -> None:
+    """Print a leaderboard; places and changes only where there are any."""
+    has_changes = any(row["change"] is not None for row in rows)
+    has_ranks = any(row["rank_low"] is not None for row in rows)
+
     def cells(row: Mapping[str, object]) -> list[object]:
-        error = row["error"]
+        error, change = row["error"], row["change"]
         return [
             row["place"] or "-",
+            *([_ranks(row)] if has_ranks else []),
             row["name"],
-            f"{row['bound']}{row['elo']:.0f}",
+            elo_cell(row),
             "n/a" if error is None else f"{error:.0f}",
+            *(["new" if change is None else f"{change:+.0f}"] if has_changes else []),
             row["deals"],
             row["wins"],
             faults_cell(int(str(row["faults"]))),
         ]
 
-    emit_table(("#", "<bot", "elo", "±", "deals", "wins", "faults"), map(cells, rows), title)
+    ranks, changed = ["places"] * has_ranks, ["change"] * has_changes
+    emit_table(("#", *ranks, "<bot", "elo", "±", *changed, "deals", "wins", "faults"), map(cells, rows), title)
     typer.echo()
+
+
+def _ranks(row: Mapping[str, object]) -> str:
+    low, high = row["rank_low"], row["rank_high"]
+    return "n/a" if low is None else str(low) if low == high else f"{low}-{high}"
+
+
+def elo_cell(row: Mapping[str, object]) -> str:
+    """Return Elo with the mark of a bound, or of a rating that nobody knows how sure it is."""
+    mark = "?" if row["error"] is None and not row["bound"] else ""
+    return f"{row['bound']}{row['elo']:.0f}{mark}"
 
 
 @app.command(epilog="Example: arena standings spring durak")

@@ -12,6 +12,7 @@ from arena.config import parse_manifest
 from arena.errors import ConfigError
 from arena.export import lines
 from arena.plan import final_standings, plan_of
+from arena.rating.certainty import overall
 from arena.records import BotHash, Clock, DealRecord, MatchRecord, PoolKey, Rating, Round, Step
 from arena.schedule.standings import TIEBREAKS
 from arena.store import bots as kept_bots
@@ -97,6 +98,9 @@ class RatingRow(msgspec.Struct, frozen=True):
     deals: int
     wins: int
     faults: int
+    rank_low: int | None = None
+    rank_high: int | None = None
+    change: float | None = None
 
 
 class ReplayRow(msgspec.Struct, frozen=True):
@@ -259,17 +263,16 @@ def standings(db: Database, chosen: Iterable[Tournament]) -> Iterator[StandingRo
 
 def ratings(db: Database) -> Iterator[RatingRow]:
     """Yield the ratings of each pool, and overall where there are several games."""
-    from arena.rating.pool import overall  # numpy takes a tenth of a second, which other exports need not pay
-
     names = kept_bots.names_by_hash(db)
     pools = kept_ratings.pools(db)
     counted = {pool.id: kept_ratings.fault_counts(db, pool.id) for pool in pools}
     for pool in pools:
-        yield from _rating_rows(pool.key, kept_ratings.ratings(db, pool.id), names, [counted[pool.id]])
+        changes = kept_ratings.changes(db, pool.id)
+        yield from _rating_rows(pool.key, kept_ratings.ratings(db, pool.id), names, [counted[pool.id]], changes)
     chosen = kept_ratings.largest(pools)
     if len(chosen) > 1:
         mean = overall({pool.key.game: kept_ratings.ratings(db, pool.id) for pool in chosen})
-        yield from _rating_rows(None, mean, names, [counted[pool.id] for pool in chosen])
+        yield from _rating_rows(None, mean, names, [counted[pool.id] for pool in chosen], {})
 
 
 def _rating_rows(
@@ -277,6 +280,7 @@ def _rating_rows(
     found: Sequence[Rating],
     names: Mapping[BotHash, str],
     counted: Sequence[Mapping[BotHash, int]],
+    changes: Mapping[BotHash, float],
 ) -> Iterator[RatingRow]:
     for place, one in enumerate(found, 1):
         yield RatingRow(
@@ -293,6 +297,9 @@ def _rating_rows(
             deals=one.deals,
             wins=one.wins,
             faults=sum(counts.get(one.bot, 0) for counts in counted),
+            rank_low=one.ranks and one.ranks[0],
+            rank_high=one.ranks and one.ranks[1],
+            change=changes.get(one.bot),
         )
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from arena.rating.certainty import FEWEST_DECKS, NORMAL_95, superiority
 from arena.rating.duels import Duels, Floats, Longs
 from arena.rating.fit import Fit
 from arena.records import BotHash
@@ -22,12 +23,10 @@ ELO = 400.0 / math.log(10.0)
 """Elo in a natural unit of strength."""
 MEAN = 1500.0
 """The mean of a pool without an anchor, in Elo."""
-FEWEST_DECKS = 10
-"""With fewer decks an error bar would be a guess."""
 
 _CR1_DECKS = 500
+_NO_SPREAD = 1e-9  # of Elo squared: copies of one bot differ by rounding alone
 _BLOCK = 4096  # decks at once: bounds memory at block * bots * 8 bytes
-_NORMAL_95 = 1.959963984540054  # two-sided 95 % point of the normal distribution
 
 
 class Estimate(msgspec.Struct, frozen=True, eq=False):
@@ -52,7 +51,7 @@ class Estimate(msgspec.Struct, frozen=True, eq=False):
         i = self.bots.index(bot)
         if min(self.decks[i], self.reference_decks) < FEWEST_DECKS:
             return None
-        return _NORMAL_95 * math.sqrt(self.covariance[i, i])
+        return NORMAL_95 * math.sqrt(self.covariance[i, i])
 
     def los(self, a: BotHash, b: BotHash) -> float | None:
         """Return the likelihood that a is stronger than b, uncorrected for many pairs; None below ten decks."""
@@ -61,9 +60,7 @@ class Estimate(msgspec.Struct, frozen=True, eq=False):
             return None
         difference = float(self.elo[i] - self.elo[j])
         variance = float(self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j])
-        if variance <= 0:
-            return 0.5 + 0.5 * float(np.sign(difference))
-        return 0.5 * math.erfc(-difference / math.sqrt(2 * variance))
+        return superiority(difference, variance)
 
 
 def estimate(duels: Duels, fitted: Fit, anchor: tuple[BotHash, float] | None = None) -> Estimate:
@@ -89,6 +86,21 @@ def estimate(duels: Duels, fitted: Fit, anchor: tuple[BotHash, float] | None = N
         decks,
         reference_decks,
     )
+
+
+def design_effect(estimated: Estimate, fitted: Fit) -> float | None:
+    """Return by how much shared decks and all seatings make a pool surer than as many deals of decks of their own.
+
+    It is the trace of the covariance that independent deals would have, over that of the one they have, both against
+    the mean; None below ten decks and where nothing varies.
+    """
+    n = len(estimated.bots)
+    if estimated.reference_decks < FEWEST_DECKS:
+        return None
+    contrast = np.eye(n) - 1.0 / n
+    clustered = float(np.trace(contrast @ estimated.covariance @ contrast.T))
+    naive = float(np.trace(ELO**2 * (contrast @ np.linalg.inv(fitted.information) @ contrast.T)))
+    return round(naive / clustered, 6) if clustered > _NO_SPREAD else None
 
 
 def sandwich(duels: Duels, fitted: Fit) -> Floats:

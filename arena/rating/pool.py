@@ -1,21 +1,26 @@
-"""Ratings of a pool, their history, and the overall rating over several games.
+"""Ratings of a pool and their history.
 
 A rating is a pure function of stored deals: equal deals give equal bytes, in whatever order or portions they come.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import msgspec
+import numpy as np
 
-from arena.rating.covariance import Estimate, estimate
+from arena.rating.certainty import Certainty, overall
+from arena.rating.covariance import Estimate, design_effect, estimate
 from arena.rating.duels import Collector, Duels, collect
 from arena.rating.fit import bounds, fit, groups
+from arena.rating.ranks import rank_intervals
 from arena.records import BotHash, RatedDeal, Rating
 from arena.rules import OutcomeType
+
+__all__ = ["Anchor", "Pool", "history", "overall", "rate", "rate_collected", "rate_pool"]
 
 Anchor: TypeAlias = tuple[BotHash, float]
 """A bot and the Elo it is held at."""
@@ -30,11 +35,13 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
         ratings: best first, equal Elo by hash.
         estimate: Elo with the full covariance, for differences and the likelihood of superiority.
         groups: sets of bots linked by results; with more than one, differences between them rest on the prior.
+        certainty: how sure the ratings are, as it is kept beside them.
     """
 
     ratings: tuple[Rating, ...]
     estimate: Estimate
     groups: tuple[tuple[BotHash, ...], ...]
+    certainty: Certainty
 
 
 def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> tuple[Rating, ...]:
@@ -42,9 +49,9 @@ def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor |
     return rate_pool(deals, outcome_type, anchor).ratings
 
 
-def rate_collected(collector: Collector) -> tuple[Rating, ...]:
-    """Return the ratings of the deals that a collector has taken so far, as `rate` would."""
-    return _pool(collector.duels(), None).ratings
+def rate_collected(collector: Collector) -> Pool:
+    """Return what the deals say that a collector has taken so far, as `rate_pool` would."""
+    return _pool(collector.duels(), None)
 
 
 def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
@@ -68,63 +75,37 @@ def history(
         yield _pool(collector.duels(), anchor).ratings
 
 
-def overall(per_game: Mapping[str, Sequence[Rating]]) -> tuple[Rating, ...]:
-    """Return the mean rating over games, each game with equal weight.
-
-    A bot that lacks a game is marked partial: its mean is over the games it has, and it follows those that are ranked.
-    Errors are combined as if the games were independent; decks of different games are.
-
-    Args:
-        per_game: the ratings of one pool of each game.
-
-    Returns:
-        Best first, equal Elo by hash; partial ones last.
-    """
-    by_bot: dict[BotHash, list[Rating]] = {}
-    for ratings in per_game.values():
-        for rating in ratings:
-            by_bot.setdefault(rating.bot, []).append(rating)
-    means = [_mean(bot, ratings, len(per_game)) for bot, ratings in by_bot.items()]
-    return tuple(sorted(means, key=lambda r: (r.partial, -r.elo, r.bot)))
-
-
 def _pool(duels: Duels, anchor: Anchor | None) -> Pool:
-    estimated = estimate(duels, fit(duels), anchor)
+    fitted = fit(duels)
+    estimated = estimate(duels, fitted, anchor)
+    ranks = rank_intervals(estimated)
+    found = zip(duels.bots, estimated.elo.tolist(), bounds(duels), duels.deals, duels.wins, strict=True)
     ratings = [
         Rating(
             bot=bot,
-            elo=round(float(elo), _DECIMALS),
+            elo=round(elo, _DECIMALS),
             error=_error(estimated, bot, bound),
             deals=int(deals),
             wins=int(wins),
             bound=bound,
+            ranks=None if bound else ranks.get(bot),
         )
-        for bot, elo, bound, deals, wins in zip(
-            duels.bots, estimated.elo, bounds(duels), duels.deals, duels.wins, strict=True
-        )
+        for bot, elo, bound, deals, wins in found
     ]
     ratings.sort(key=lambda r: (-r.elo, r.bot))
-    linked = tuple(tuple(duels.bots[i] for i in group) for group in groups(duels))
-    return Pool(tuple(ratings), estimated, linked)
+    linked = groups(duels)
+    kept = Certainty(
+        duels.bots,
+        array("d", estimated.covariance[np.tril_indices(len(duels.bots))].tobytes()),
+        tuple(estimated.decks.tolist()),
+        linked,
+        design_effect(estimated, fitted),
+    )
+    named = tuple(tuple(duels.bots[i] for i in group) for group in linked)
+    return Pool(tuple(ratings), estimated, named, kept)
 
 
 def _error(estimated: Estimate, bot: BotHash, bound: str) -> float | None:
     """Return the error of a rating; none for a bound, where the spread of the results says nothing of its distance."""
     error = estimated.error(bot)
     return None if bound or error is None else round(error, _DECIMALS)
-
-
-def _mean(bot: BotHash, ratings: Sequence[Rating], games: int) -> Rating:
-    m = len(ratings)
-    errors = [r.error for r in ratings if r.error is not None]
-    kinds = {r.bound for r in ratings if r.bound}
-    bound: Literal["", ">", "<"] = kinds.pop() if len(kinds) == 1 else ""
-    return Rating(
-        bot=bot,
-        elo=round(math.fsum(r.elo for r in ratings) / m, _DECIMALS),
-        error=round(math.sqrt(math.fsum(e * e for e in errors)) / m, _DECIMALS) if len(errors) == m else None,
-        deals=sum(r.deals for r in ratings),
-        wins=sum(r.wins for r in ratings),
-        bound=bound,
-        partial=m < games,
-    )

@@ -295,11 +295,14 @@ def logs(db: Database, number: int) -> list[Log]:
         raise ConfigError(f"a log of match {number} is damaged ({error}); take the database from a backup") from None
 
 
-def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = None) -> Iterator[RatedDeal]:
+def rated_deals(
+    db: Database, pool: int, only: tuple[int, str, int] | None = None, *, without: tuple[int, str, int] | None = None
+) -> Iterator[RatedDeal]:
     """Stream the deals of a pool that may be rated: those of complete rounds of tournaments.
 
     Args:
         only: tournament, game and number of one round to leave it at.
+        without: the same of one round to leave out.
     """
     query = (
         "SELECT m.id, substr(m.decks, d.deck * 32 + 1, 32), d.seating, d.places FROM match m "
@@ -311,7 +314,9 @@ def rated_deals(db: Database, pool: int, only: tuple[int, str, int] | None = Non
     )
     if only is not None:
         query += "AND m.tournament = :tournament AND m.game = :game AND m.round = :round "
-    tournament, game, number = only or (0, "", 0)
+    if without is not None:
+        query += "AND NOT (m.tournament = :tournament AND m.game = :game AND m.round = :round) "
+    tournament, game, number = only or without or (0, "", 0)
     given = {"pool": pool, "tournament": tournament, "game": game, "round": number}
     current = -1
     hashes: tuple[BotHash, ...] = ()

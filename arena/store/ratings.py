@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from sqlite_utils import Database
 
+from arena.errors import ConfigError
+from arena.rating.certainty import Certainty
 from arena.records import BotHash, PoolKey, Rating
 
 
@@ -55,29 +58,105 @@ def pools_of_round(db: Database, tournament: int, game: str, number: int) -> lis
     return [(row["id"], msgspec.convert(row, PoolKey)) for row in db.query(query, (tournament, game, number))]
 
 
-def save(db: Database, pool: int, tournament: int, round_number: int, ratings: Sequence[Rating]) -> None:
-    """Replace the ratings of a pool and keep them as its history after a round."""
+def save(
+    db: Database,
+    pool: int,
+    tournament: int,
+    round_number: int,
+    rated: Sequence[Rating],
+    *,
+    certainty: Certainty,
+    before: Sequence[Rating] | None = None,
+) -> None:
+    """Replace the ratings of a pool and keep them as its history after a round.
+
+    Args:
+        certainty: how sure they are.
+        before: the ratings without that round; by default those that are replaced.
+    """
+    elo_before = {one.bot: one.elo for one in (ratings(db, pool) if before is None else before)}
     db.execute("DELETE FROM rating WHERE pool = ?", (pool,))
     db.conn.executemany(
-        "INSERT INTO rating VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(pool, r.bot, r.elo, r.error, r.deals, r.wins, r.bound) for r in ratings],
+        "INSERT INTO rating VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (pool, r.bot, r.elo, r.error, r.deals, r.wins, r.bound, *(r.ranks or (None, None)), elo_before.get(r.bot))
+            for r in rated
+        ],
     )
     db.conn.executemany(
         "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(pool, tournament, round_number, r.bot, r.elo, r.error, r.deals) for r in ratings],
+        [(pool, tournament, round_number, r.bot, r.elo, r.error, r.deals) for r in rated],
     )
+    lists = (certainty.bots, certainty.decks, certainty.groups)
+    bots, decks, groups = (msgspec.json.encode(one).decode() for one in lists)
+    covariance, effect = certainty.covariance.tobytes(), certainty.design_effect
+    row = (pool, tournament, round_number, bots, covariance, decks, groups, effect)
+    db.execute("INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def ratings(db: Database, pool: int) -> list[Rating]:
     """Return the ratings of a pool, the strongest first."""
-    query = "SELECT hash AS bot, elo, error, deals, wins, bound FROM rating WHERE pool = ? ORDER BY elo DESC, hash"
-    return [msgspec.convert(row, Rating) for row in db.query(query, (pool,))]
+    query = (
+        "SELECT hash AS bot, elo, error, deals, wins, bound, rank_low, rank_high FROM rating WHERE pool = ? "
+        "ORDER BY elo DESC, hash"
+    )
+    return [_rating(row) for row in db.query(query, (pool,))]
 
 
-def history(db: Database, pool: int, bot: BotHash) -> list[tuple[int, int, float]]:
-    """Return tournament, round and Elo of a bot after each round of a pool, in order."""
-    query = "SELECT tournament, round, elo FROM history WHERE pool = ? AND hash = ? ORDER BY tournament, round"
-    return [tuple(row) for row in db.execute(query, (pool, bot))]
+def _rating(row: dict[str, object]) -> Rating:
+    ranks = row.pop("rank_low"), row.pop("rank_high")
+    return msgspec.convert({**row, "ranks": None if None in ranks else ranks}, Rating)
+
+
+def changes(db: Database, pool: int) -> dict[BotHash, float]:
+    """Return by how much Elo the last round of a pool changed each bot that was rated before it."""
+    query = "SELECT hash, elo - before FROM rating WHERE pool = ? AND before IS NOT NULL"
+    return {BotHash(bot): change for bot, change in db.execute(query, (pool,))}
+
+
+def certainty(db: Database, pool: int) -> Certainty | None:
+    """Return how sure the ratings of a pool are; None if they were fitted by an arena that did not keep it.
+
+    Raises:
+        ConfigError: what is kept is damaged.
+    """
+    for row in db.query("SELECT bots, covariance, decks, groups, design_effect FROM fit WHERE pool = ?", (pool,)):
+        bots = msgspec.json.decode(row["bots"], type=tuple[BotHash, ...])
+        if len(row["covariance"]) != 4 * len(bots) * (len(bots) + 1):
+            raise ConfigError(f"the fit of pool {pool} is damaged; take the database from a backup")
+        return Certainty(
+            bots,
+            array("d", row["covariance"]),
+            msgspec.json.decode(row["decks"], type=tuple[int, ...]),
+            msgspec.json.decode(row["groups"], type=tuple[tuple[int, ...], ...]),
+            row["design_effect"],
+        )
+    return None
+
+
+def last_round(db: Database, pool: int) -> tuple[int, int] | None:
+    """Return tournament and number of the round after which a pool was fitted last."""
+    row = db.execute("SELECT tournament, round FROM fit WHERE pool = ?", (pool,)).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+class Past(msgspec.Struct, frozen=True):
+    """A rating after a round; `tournament` is an id."""
+
+    tournament: int
+    round: int
+    elo: float
+    error: float | None
+    deals: int
+
+
+def history(db: Database, pool: int, bot: BotHash) -> list[Past]:
+    """Return the rating of a bot after each round of a pool, in the order of tournaments and rounds."""
+    query = (
+        "SELECT tournament, round, elo, error, deals FROM history WHERE pool = ? AND hash = ? "
+        "ORDER BY tournament, round"
+    )
+    return [Past(*row) for row in db.execute(query, (pool, bot))]
 
 
 def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:

@@ -2,7 +2,7 @@
 
 Times are seconds since the epoch in UTC, or microseconds where a name ends in `_us`. `match.decks` is the concatenation
 of 32-byte deck keys; `deal.seating` and `deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack
-compressed with zlib; `log.text` is compressed too.
+compressed with zlib; `log.text` is compressed too. `fit.covariance` is float64 of this machine's byte order.
 """
 
 from __future__ import annotations
@@ -296,3 +296,18 @@ def stages(db: sqlite_utils.Database) -> None:
     for statement in _STAGES.split(";"):
         if statement.strip():
             db.execute(statement)
+
+
+@migrations()
+def fits(db: sqlite_utils.Database) -> None:
+    """Keep how sure ratings are: places that a bot may have, Elo before the last round, and the covariance of a pool.
+
+    A pool that was rated before gets them with its next round.
+    """
+    for column in ("rank_low INTEGER", "rank_high INTEGER", "before REAL"):
+        db.execute(f"ALTER TABLE rating ADD COLUMN {column}")
+    db.execute(
+        "CREATE TABLE fit (pool INTEGER PRIMARY KEY REFERENCES pool(id), tournament INTEGER NOT NULL, "
+        "round INTEGER NOT NULL, bots TEXT NOT NULL, covariance BLOB NOT NULL, decks TEXT NOT NULL, "
+        "groups TEXT NOT NULL, design_effect REAL, FOREIGN KEY (tournament) REFERENCES tournament(id)) STRICT"
+    )

@@ -1,0 +1,134 @@
+"""`arena los` and `arena ratings`: how likely one bot is stronger than another, and how a rating came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.text import Text
+from sqlite_utils import Database
+
+from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.output import emit_json, emit_lines, emit_matrix, emit_table, say
+from arena.cli.views import chosen_pools, elo_cell, pool_words
+from arena.errors import ConfigError
+from arena.rating.certainty import Certainty
+from arena.records import BotHash, Rating
+from arena.store import bots, ratings, tournaments
+from arena.store.database import open_reader
+from arena.store.ratings import PoolRow
+
+_SURE = 0.975
+"""Beyond it, or below 1 - 0.975, a difference is outside its 95 % interval."""
+
+
+class _Compared(msgspec.Struct, frozen=True):
+    """The bots of a pool, the strongest first."""
+
+    pool: PoolRow
+    found: list[Rating]
+    names: list[str]
+    certainty: Certainty
+
+    def los(self, a: Rating, b: Rating) -> float | None:
+        return None if a.bot == b.bot else self.certainty.superiority(a, b)
+
+
+@app.command(epilog="Example: arena los durak")
+def los(
+    game: Annotated[str, typer.Argument(help="One game; by default every pool of results.")] = "",
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show how likely each bot is stronger than each other one, for each pool of results."""
+    with open_reader(db) as opened:
+        names = bots.names_by_hash(opened)
+        compared = [_compared(opened, pool, names) for pool in chosen_pools(opened, game)]
+    if as_json:
+        emit_json("los/1", {"pools": [_document(one) for one in compared]})
+        return
+    for one in compared:
+        rows = [[_cell(one.los(a, b), a is b) for b in one.found] for a in one.found]
+        emit_matrix(" · ".join(pool_words(one.pool)), one.names, rows)
+        if len(one.certainty.groups) > 1:
+            say(f"their results link {len(one.certainty.groups)} groups only; between those the prior alone decides")
+    say(
+        "each row: how likely the bot is stronger than the bot of that number, in percent; not corrected for many pairs"
+    )
+
+
+def _compared(db: Database, pool: PoolRow, names: Mapping[BotHash, str]) -> _Compared:
+    certainty = ratings.certainty(db, pool.id)
+    if certainty is None:
+        raise ConfigError(
+            f"the ratings of {pool.key.game} were fitted by an older arena, without their covariance; the next round "
+            "of a tournament brings it, or `arena export all` and `arena import`"
+        )
+    found = ratings.ratings(db, pool.id)
+    return _Compared(pool, found, [names.get(one.bot, one.bot[:12]) for one in found], certainty)
+
+
+def _document(compared: _Compared) -> dict[str, object]:
+    told = zip(compared.found, compared.names, strict=True)
+    named = {one.bot: name for one, name in told}
+    return {
+        **msgspec.structs.asdict(compared.pool.key),
+        "groups": [[named[compared.certainty.bots[i]] for i in group] for group in compared.certainty.groups],
+        "pairs": [
+            {"name": named[a.bot], "opponent": named[b.bot], "los": compared.los(a, b)}
+            for a in compared.found
+            for b in compared.found
+            if a.bot != b.bot
+        ],
+    }
+
+
+def _cell(chance: float | None, itself: bool) -> Text:
+    if chance is None:
+        return Text("-" if itself else "n/a", style="dim")
+    return Text(f"{100 * chance:.0f}", style="green" if chance > _SURE else "red" if chance < 1 - _SURE else "")
+
+
+@app.command(name="ratings", epilog="Example: arena ratings greedy --history")
+def ratings_(
+    bot: Annotated[str, typer.Argument(help="A bot, by its name in the leaderboard.")],
+    history: Annotated[bool, typer.Option("--history", help="After each round, not only now.")] = False,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show the ratings of a bot in each pool of results, now or after each round."""
+    with open_reader(db) as opened:
+        found = [hashed for hashed, name in bots.names_by_hash(opened).items() if name == bot]
+        rows = list((_history if history else _now)(opened, found[0])) if found else []
+    if not rows:
+        raise ConfigError(f"no bot called {bot!r} is rated; `arena leaderboard` shows those that are")
+    if as_json:
+        emit_lines("rating/1", ({"name": bot, **row} for row in rows))
+        return
+    where = ["<tournament", "round"] if history else []
+    columns = ("<pool", *where, "elo", "±", "deals")
+    cells = ([row["pool"], *([row["tournament"], row["round"]] if history else []), *_numbers(row)] for row in rows)
+    emit_table(columns, cells, bot)
+
+
+def _numbers(row: Mapping[str, object]) -> Sequence[object]:
+    error = row["error"]
+    return elo_cell(row), "n/a" if error is None else f"{error:.0f}", row["deals"]
+
+
+def _now(db: Database, bot: BotHash) -> Iterator[dict[str, object]]:
+    for pool in ratings.pools(db):
+        for one in ratings.ratings(db, pool.id):
+            if one.bot == bot:
+                numbers = {"elo": one.elo, "error": one.error, "bound": one.bound, "deals": one.deals}
+                yield {"pool": " · ".join(pool_words(pool)[:-1]), **numbers}
+
+
+def _history(db: Database, bot: BotHash) -> Iterator[dict[str, object]]:
+    names = {one.id: one.name for one in tournaments.tournaments(db)}
+    for pool in ratings.pools(db):
+        for past in ratings.history(db, pool.id, bot):
+            told = {**msgspec.structs.asdict(past), "tournament": names[past.tournament], "bound": ""}
+            yield {"pool": " · ".join(pool_words(pool)[:-1]), **told}
