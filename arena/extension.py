@@ -12,10 +12,22 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.plan import Plan, check_plan, is_cut, match_counts, new_stage, plan_of, practice_master, rounds_before
-from arena.records import BotHash
+from arena.plan import (
+    Cast,
+    Plan,
+    base_name,
+    check_plan,
+    is_cut,
+    match_counts,
+    new_stage,
+    plan_of,
+    pool_key,
+    practice_master,
+    rounds_before,
+)
+from arena.records import BotHash, PoolKey
 from arena.store import bots as kept_bots
-from arena.store import matches, tournaments
+from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Tournament
@@ -49,7 +61,7 @@ def changes(
 def changed_plan(stored: Tournament, plan: Plan, isolation: str, seed: int | None) -> Iterator[Change]:
     """Yield what differs but for the entrants."""
     latest = plan_of(stored)
-    kept, asked = msgspec.to_builtins(latest), msgspec.to_builtins(plan)
+    kept, asked = (msgspec.to_builtins(msgspec.structs.replace(one, cast=Cast())) for one in (latest, plan))
     kept["isolation"], asked["isolation"] = stored.isolation, isolation
     allowed = {"decks": True, "rounds": plan.rounds > latest.rounds}
     for key in kept:
@@ -98,18 +110,47 @@ def extend(
         ConfigError: it would have no round, or cannot be played by these bots; names every problem.
     """
     number = len(tournament.stages) + 1
+    if plan.format == "knockout":
+        raise ConfigError(
+            f"{tournament.name} is a knockout, which ends with its winner; play another under a new --name"
+        )
     with writing(db):  # nobody leaves between looking and storing
         before = rounds_before(db, tournament, number)
         if plan.rounds <= (most := max(before.values())):
-            unit = "round" if plan.format == "swiss" else "cycle"
-            raise ConfigError(f"{unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds")
+            raise ConfigError(
+                f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds"
+            )
         playing, new = _entering(db, tournament, bots)
         check_plan(plan, playing)
+        plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
         stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
         players = tuple(sorted(one.number for one in playing))
         tournaments.add_stage(db, tournament.id, msgspec.structs.replace(stage, players=players))
         tournaments.add_entrants(db, tournament.id, new)
     return tournaments.get(db, tournament.id)
+
+
+def cast(db: Database, plan: Plan, entrants: Sequence[Entrant], isolation: str) -> Cast:
+    """Return what a schedule is told of the entrants of a new stage, from what is known of them now."""
+    apart: tuple[tuple[int, ...], ...] = ()
+    if plan.avoid_same_author:
+        authors = kept_bots.authors_by_hash(db)
+        groups: dict[str, list[int]] = {}
+        for one in entrants:
+            groups.setdefault(authors.get(one.hash, ""), []).append(one.number)
+        apart = tuple(tuple(group) for author, group in sorted(groups.items()) if author and len(group) > 1)
+    seeds = {}
+    if plan.format == "knockout":
+        for game in plan.games:
+            elo = _elo_in(db, pool_key(plan, game, plan.seats, isolation))
+            rated = sorted((one for one in entrants if one.hash in elo), key=lambda one: (-elo[one.hash], one.hash))
+            seeds[game] = tuple(one.number for one in rated)
+    challengers = tuple(one.number for one in entrants if base_name(one) in plan.challengers)
+    return Cast(apart, challengers, seeds)
+
+
+def _elo_in(db: Database, key: PoolKey) -> dict[BotHash, float]:
+    return {one.bot: one.elo for pool in ratings.pools(db) if pool.key == key for one in ratings.ratings(db, pool.id)}
 
 
 def _entering(db: Database, tournament: Tournament, bots: Sequence[Entrant]) -> tuple[list[Entrant], list[Entrant]]:

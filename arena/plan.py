@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from sqlite_utils import Database
@@ -15,9 +15,12 @@ from sqlite_utils import Database
 from arena import __version__
 from arena.errors import ConfigError
 from arena.games import GAMES
-from arena.luck import commitment, derive
+from arena.luck import Stream, commitment, derive
 from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
+from arena.schedule import gauntlet
+from arena.schedule.gauntlet import gauntlet_round
+from arena.schedule.knockout import knockout_round, reached, rounds_of
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
 from arena.schedule.scores import HALF, table_score, tied
 from arena.schedule.seatings import Mode, seatings
@@ -28,30 +31,60 @@ from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from arena.wire import PROTOCOL
 
+Format: TypeAlias = Literal["swiss", "round-robin", "gauntlet", "knockout"]
+"""How a tournament pairs."""
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """What a schedule is told of entrants, by their numbers; found once, when a stage is stored.
+
+    Attributes:
+        apart: groups of those who should not meet.
+        challengers: those who meet the others in a gauntlet.
+        seeds: by game, those that were rated before a knockout, the best first; the others follow by lot.
+    """
+
+    apart: tuple[tuple[int, ...], ...] = ()
+    challengers: tuple[int, ...] = ()
+    seeds: dict[str, tuple[int, ...]] = {}
+
 
 class Plan(msgspec.Struct, frozen=True):
     """What is to be played; stored with each stage of the tournament.
 
     Attributes:
         games: for each game the options that differ from its defaults.
-        rounds: rounds of a Swiss, cycles of a round robin; those of earlier stages among them.
+        rounds: rounds, or cycles of a round robin or a gauntlet; those of earlier stages among them.
         seats: at a table.
         decks: of a match.
+        avoid_same_author: a Swiss keeps bots of one author apart.
+        challengers: names of a gauntlet's.
+        cast: what follows for the entrants of the stage.
     """
 
-    format: Literal["swiss", "round-robin"]
+    format: Format
     games: dict[str, dict[str, Value]]
     rounds: int
     seats: int = 2
     decks: int = 1
     seatings: Mode = "mirror"
     clock: Clock = Clock()
+    avoid_same_author: bool = False
+    challengers: tuple[str, ...] = ()
+    cast: Cast = Cast()
+
+    @property
+    def unit(self) -> str:
+        """What `rounds` counts."""
+        return "cycle" if self.format in ("round-robin", "gauntlet") else "round"
 
 
 def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
     """Raise ConfigError if the plan cannot be played by these entrants; names every problem."""
     problems = [f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games]
     problems += too_few(plan, entrants)
+    known = {base_name(entrant) for entrant in entrants}
+    problems += [f"challenger {name} is not among the bots" for name in plan.challengers if name not in known]
     for game, options in plan.games.items():
         try:
             complete_options(GAMES[game], plan.seats, options)
@@ -63,12 +96,35 @@ def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
 
 def too_few(plan: Plan, entrants: Sequence[Entrant]) -> list[str]:
     """Return which games these entrants cannot fill a table of."""
-    players = {game: sum(game in entrant.games for entrant in entrants) for game in plan.games}
-    return [
-        f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {count}"
-        for game, count in players.items()
-        if count < plan.seats
-    ]
+    problems = []
+    for game in plan.games:
+        playing = [entrant for entrant in entrants if game in entrant.games]
+        if len(playing) < plan.seats:
+            problems.append(
+                f"{game} at tables of {plan.seats} needs {plan.seats} bots that play it, not {len(playing)}"
+            )
+        elif plan.format == "gauntlet":
+            field = sum(base_name(entrant) not in plan.challengers for entrant in playing)
+            if not plan.seats - 1 <= field < len(playing):
+                problems.append(
+                    f"a gauntlet of {game} at tables of {plan.seats} needs a challenger and {plan.seats - 1} others, "
+                    f"not {len(playing) - field} and {field}"
+                )
+    return problems
+
+
+def base_name(entrant: Entrant) -> str:
+    """Return the name of an entrant without its version."""
+    return entrant.name.partition("@")[0]
+
+
+def default_rounds(plan_format: Format, entrants: Sequence[Entrant], games: Collection[str], seats: int) -> int:
+    """Return how many rounds or cycles are played if nobody says so."""
+    if plan_format == "swiss":
+        return swiss_rounds(len(entrants), seats)
+    if plan_format == "knockout":
+        return max(1, rounds_of(max(sum(game in one.games for one in entrants) for game in games)))
+    return 1
 
 
 def swiss_rounds(entrants: int, seats: int) -> int:
@@ -116,11 +172,16 @@ def _later(stage: int) -> tuple[int, ...]:
 def scheduled(tournament: Tournament, stage: Stage, game: str, number: int, table: Sequence[int]) -> Scheduled:
     """Return the match of a table: all tables of a round with the same game and size share their decks."""
     plan, seats = plan_of(stage), len(table)
-    rules = GAMES[game]
-    options = complete_options(rules, seats, plan.games[game])
-    pool = PoolKey(game, rule_set_id(rules, options), seats, tournament.isolation, rules.outcome_type(options))
+    pool = pool_key(plan, game, seats, tournament.isolation)
     decks = tuple(derive(stage.master, "deck", game, seats, number, deck) for deck in range(plan.decks))
     return Scheduled(pool, tuple(table), decks, seatings(seats, plan.seatings))
+
+
+def pool_key(plan: Plan, game: str, seats: int, isolation: str) -> PoolKey:
+    """Return the pool that the matches of a game at tables of a size belong to."""
+    rules = GAMES[game]
+    options = complete_options(rules, seats, plan.games[game])
+    return PoolKey(game, rule_set_id(rules, options), seats, isolation, rules.outcome_type(options))
 
 
 def plan_of(what: Tournament | Stage) -> Plan:
@@ -135,10 +196,45 @@ def final_standings(db: Database, tournament: Tournament, game: str) -> list[Sta
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     last = tournament.stages[tournaments.round_stages(db, tournament.id, game)[len(history) - 1] - 1 if history else 0]
     key = derive(last.master, "lot", game) if last.master else None
-    # In a round robin everybody sits out equally often, so a bye is worth nothing; in a Swiss it is half a round.
-    bye = Fraction(0) if plan_of(tournament).format == "round-robin" else HALF
-    lines = standings(numbers, history, table_scores(db, tournament.id, game), bye_score=bye, key=key)
-    return _marked(lines, corrections(db, tournament.id))
+    plan, scores = plan_of(tournament), table_scores(db, tournament.id, game)
+    # Elsewhere everybody sits out equally often, or goes on for it, so a bye is worth nothing; in a Swiss half a round.
+    bye = HALF if plan.format == "swiss" else Fraction(0)
+    lines = standings(numbers, history, scores, bye_score=bye, key=key)
+    made = corrections(db, tournament.id)
+    if plan.format == "knockout":
+        lines = _by_survival(lines, _survival(tournament.stages[0], game, numbers, history, scores, made))
+    return _marked(lines, made)
+
+
+def _survival(
+    stage: Stage,
+    game: str,
+    numbers: Sequence[int],
+    history: Sequence[Round],
+    scores: Sequence[TableScore],
+    made: Sequence[Correction],
+) -> dict[int, int]:
+    """Return how long each entrant of a knockout was in it; who left it before the end was out before the others."""
+    if not stage.master:  # the bracket is not known, but who was in which round is
+        sat = [{*played.byes}.union(*played.tables) for played in history]
+        return {number: sum(number in there for there in sat) for number in numbers}
+    rounds = reached(_seeding(stage, game, numbers), history, scores)
+    gone = {one.entrant for one in made}
+    return {entrant: count + (count == len(history) and entrant not in gone) for entrant, count in rounds.items()}
+
+
+def _by_survival(lines: Sequence[Standing], rounds: Mapping[int, int]) -> list[Standing]:
+    """Return standings of a knockout, the winner first; those who lost in the same round share a place."""
+    ranked = sorted(lines, key=lambda line: -rounds[line.entrant])
+    order = [rounds[line.entrant] for line in ranked]
+    return [msgspec.structs.replace(line, place=1 + order.index(rounds[line.entrant])) for line in ranked]
+
+
+def _seeding(stage: Stage, game: str, numbers: Sequence[int]) -> list[int]:
+    """Return the seeds of a knockout, the best first: by rating, then by lot."""
+    rated = [number for number in plan_of(stage).cast.seeds.get(game, ()) if number in numbers]
+    rest = sorted({*numbers} - {*rated})
+    return rated + Stream(derive(stage.master, "schedule", game), "knockout").shuffled(rest)
 
 
 def _marked(lines: Sequence[Standing], made: Sequence[Correction]) -> list[Standing]:
@@ -178,6 +274,11 @@ def match_counts(
         rounds = plan.rounds - before.get(game, 0)
         if plan.format == "round-robin":
             counts[game] = rounds * tables_per_cycle(players, plan.seats)
+        elif plan.format == "gauntlet":
+            coming = sum(game in one.games and base_name(one) in plan.challengers for one in entrants)
+            counts[game] = rounds * gauntlet.tables_per_cycle(players, coming, plan.seats)
+        elif plan.format == "knockout":
+            counts[game] = players - 1
         else:
             shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
             counts[game] = rounds * (shape.full + shape.small)
@@ -200,8 +301,8 @@ def rounds_before(db: Database, tournament: Tournament, stage: int) -> dict[str,
 
 
 def is_cut(tournament: Tournament, stage: Stage) -> bool:
-    """Tell whether a stage ends with the rounds it has: a Swiss is extended from the next round on."""
-    return stage.number < len(tournament.stages) and plan_of(stage).format == "swiss"
+    """Tell whether a stage ends with the rounds it has: but for a round robin all are extended from the next one on."""
+    return stage.number < len(tournament.stages) and plan_of(stage).format != "round-robin"
 
 
 def cycles(stage: Stage, game: str, numbers: Sequence[int], done: int, first: int) -> Iterator[Round]:
@@ -232,7 +333,7 @@ def round_after(
     scores: Sequence[TableScore],
     made: Sequence[Correction] = (),
 ) -> Round | None:
-    """Return the round of a game of a Swiss that follows on complete rounds and their scores.
+    """Return the round of a game that follows on complete rounds and their scores, in any format but a round robin.
 
     Args:
         numbers: who plays in the stage.
@@ -245,9 +346,14 @@ def round_after(
     plan = plan_of(stage)
     key, smaller = derive(stage.master, "schedule", game), allows_smaller(plan, game)
     gone = excluded(made, game, len(history) + 1)
+    if plan.format == "knockout":
+        return knockout_round(_seeding(stage, game, numbers), history, scores, gone)
+    if plan.format == "gauntlet":
+        return gauntlet_round({*numbers} - gone, plan.cast.challengers, plan.seats, history, key)
     if len(set(numbers) - gone) < plan.seats - smaller:
         return None
-    return next_round(numbers, plan.seats, history, scores, key, smaller_tables=smaller, withdrawn=gone)
+    apart = plan.cast.apart
+    return next_round(numbers, plan.seats, history, scores, key, smaller_tables=smaller, withdrawn=gone, apart=apart)
 
 
 def allows_smaller(plan: Plan, game: str) -> bool:

@@ -20,6 +20,7 @@ from sqlite_utils import Database
 
 from arena.bot import Process, Tail
 from arena.errors import BotError, FaultKind, InfraError
+from arena.extension import cast
 from arena.games import GAMES
 from arena.luck import derive
 from arena.plan import Plan, final_standings, match_counts, new_tournament
@@ -229,10 +230,11 @@ def begin(
     played = {bot.name: (games or {}).get(bot.name, tuple(plan.games)) for bot in ordered}
     entrants = [Entrant(number, bot.name, bot.hash, played[bot.name]) for number, bot in enumerate(ordered)]
     count = sum(match_counts(plan, entrants).values())
-    made = new_tournament(name, plan, "none", 1.0, count, seed=seed, kind=kind)
     with writing(db):
         for bot in ordered:
             kept_bots.add_bot(db, bot.hash, "", 1, 1, 1.0)
+        plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, "none"))
+        made = new_tournament(name, plan, "none", 1.0, count, seed=seed, kind=kind)
         return tournaments.get(db, tournaments.create(db, made, entrants))
 
 

@@ -80,3 +80,16 @@ def test_only_complete_rounds_count() -> None:
     assert found[9] == Sheet((Line((), (), HALF, bye=True),))
     assert (found[9].points, found[9].byes, found[8].byes) == (HALF, 1, 0)
     assert sheets([9], history, scores, Fraction(1))[9].points == 1
+
+
+def test_several_tables_of_one_round_are_one_line() -> None:
+    round_ = Round(1, ((0, 1), (0, 2), (3, 4)))
+    scores = [
+        TableScore(1, (0, 1), ((0, 4), (0, 0)), 2, (1, 0)),
+        TableScore(1, (0, 2), ((0, 2), (6, 0)), 4, (0, 1)),
+        TableScore(1, (3, 4), ((0, 2), (2, 0)), 2),
+    ]
+    found = sheets([], [round_], scores)
+    assert found[0].lines == (Line((1, 2), (Fraction(1), Fraction(1, 4)), Fraction(5, 8), 6, 1),)
+    assert found[2].lines == (Line((0,), (Fraction(3, 4),), Fraction(3, 4), 4, 1),)
+    assert found[3].points == HALF

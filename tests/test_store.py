@@ -671,6 +671,7 @@ def test_practice_is_known_once_it_is_rated(db: Database) -> None:
 SCANS = {
     "corrections.last_correction": "the end of it only",
     "bots.add_submission": "the test's own call of all_versions",
+    "bots.authors_by_hash": "every bot's is asked for, once for each stage",
     "bots.all_versions": "every one is asked for, by an export",
     "bots.kept": "every one is asked for, by an export",
     "bots.names_by_hash": "every name is asked for",
@@ -702,6 +703,7 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "bots.add_submission": [
             lambda: bots.add_submission(db, msgspec.structs.replace(next(bots.all_versions(db)), name="other"))
         ],
+        "bots.authors_by_hash": [lambda: bots.authors_by_hash(db)],
         "bots.all_versions": [lambda: list(bots.all_versions(db))],
         "bots.kept": [lambda: list(bots.kept(db))],
         "bots.latest": [lambda: bots.latest(db, "ace")],

@@ -17,8 +17,8 @@ from arena.cli.progress import Mode
 from arena.cli.site import Player, Site
 from arena.config import TournamentConfig
 from arena.errors import ConfigError
-from arena.extension import Change, changed_plan, changes, extend
-from arena.plan import Plan, check_plan, match_counts, new_tournament, plan_of, swiss_rounds
+from arena.extension import Change, cast, changed_plan, changes, extend
+from arena.plan import Plan, check_plan, default_rounds, match_counts, new_tournament, plan_of
 from arena.store import tournaments
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Tournament
@@ -44,7 +44,17 @@ class Asked(NamedTuple):
 
 def _plan(config: TournamentConfig, rounds: int) -> Plan:
     clock = config.clock.limits()
-    return Plan(config.format, config.given(), rounds, config.seats, config.decks, config.seatings, clock)
+    return Plan(
+        config.format,
+        config.given(),
+        rounds,
+        config.seats,
+        config.decks,
+        config.seatings,
+        clock,
+        config.avoid_same_author,
+        tuple(sorted(config.challengers)),
+    )
 
 
 def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, bool]:
@@ -54,7 +64,7 @@ def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, 
         ConfigError: one of that name is finished, or differs; names what differs.
     """
     db, config = asked.db, asked.config
-    rounds = config.rounds or (swiss_rounds(len(entrants), config.seats) if config.format == "swiss" else 1)
+    rounds = config.rounds or default_rounds(config.format, entrants, config.given(), config.seats)
     stored = tournaments.find(db, config.name) if config.name else None
     if asked.extend:
         return _extended(asked, stored, entrants), True
@@ -101,6 +111,7 @@ def _created(asked: Asked, plan: Plan, entrants: list[Entrant]) -> Tournament:
     if name is None:
         numbers = count(len(tournaments.tournaments(db)) + 1)
         name = next(free for number in numbers if tournaments.find(db, free := f"{plan.format}-{number}") is None)
+    plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, asked.site.level.value))
     total = sum(match_counts(plan, entrants).values())
     made = new_tournament(name, plan, asked.site.level.value, time.time(), total, seed=asked.config.seed)
     with writing(db):

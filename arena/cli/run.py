@@ -43,10 +43,14 @@ def run(
     file: Annotated[Path | None, typer.Argument(help="A tournament.toml; its keys are the long options.")] = None,
     bots: Annotated[str | None, typer.Option("--bots", help="all, or names and folders (with a /) by commas.")] = None,
     games: Annotated[str | None, typer.Option("--games", help="all, or names by commas.")] = None,
-    format: Annotated[str | None, typer.Option("--format", help="swiss or round-robin.")] = None,  # noqa: A002
-    rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of a Swiss, cycles of a round robin.")] = None,
+    format: Annotated[str | None, typer.Option("--format", help="swiss, round-robin, gauntlet or knockout.")] = None,  # noqa: A002
+    rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of a Swiss, else cycles.")] = None,
     seats: Annotated[int | None, typer.Option("--seats", help="Bots at a table; 2 by default.")] = None,
     decks: Annotated[int | None, typer.Option("--decks", help="Decks of a match; 1 by default.")] = None,
+    challengers: Annotated[str | None, typer.Option("--challengers", help="Of a gauntlet: names by commas.")] = None,
+    avoid_same_author: Annotated[
+        bool, typer.Option("--avoid-same-author", help="A Swiss keeps bots of one author apart.")
+    ] = False,
     seatings: Annotated[str | None, typer.Option("--seatings", help="mirror, rotate or all.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Practice: a repeatable master seed (--trusted).")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Matches at a time; the cores by default.")] = None,
@@ -71,6 +75,8 @@ def run(
         "rounds": rounds,
         "seats": seats,
         "decks": decks,
+        "challengers": challengers,
+        "avoid_same_author": avoid_same_author or None,
         "seatings": seatings,
         "seed": seed,
         "jobs": jobs,
@@ -107,6 +113,8 @@ def run(
 def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> None:
     if extend and forever:
         raise ConfigError("--forever extends a tournament by itself; leave --extend out")
+    if forever and config.format == "knockout":
+        raise ConfigError("a knockout ends with its winner, so it is not played --forever")
     if (extend or forever) and config.name is None:
         option = "--forever" if forever else "--extend"
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
@@ -146,10 +154,10 @@ def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
     playing = set(tournament.stages[-1].players)
     entrants = [one for one in tournaments.entrants(asked.db, tournament.id) if one.number in playing]
     if asked.is_told:
-        unit = "round" if plan.format == "swiss" else "cycle"
+        length = f"{plan.format}, {count_of(plan.rounds, plan.unit)}"
         say(
-            f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {plan.format}, "
-            f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(asked.lanes, 'lane')} · "
+            f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {length} · "
+            f"{count_of(len(entrants), 'bot')} · {count_of(asked.lanes, 'lane')} · "
             f"isolation {asked.site.level.value}{' · practice' if tournament.practice else ''}"
         )
     _tell_commitments(asked, tournament)
@@ -158,9 +166,9 @@ def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
 def _announce_next(asked: Asked, tournament: Tournament) -> None:
     """Tell which round of a ladder comes next."""
     if asked.is_told:
-        unit = "round" if plan_of(tournament).format == "swiss" else "cycle"
+        plan = plan_of(tournament)
         players = count_of(len(tournament.stages[-1].players), "bot")
-        say(f"{tournament.name} · {unit} {plan_of(tournament).rounds} · {players}")
+        say(f"{tournament.name} · {plan.unit} {plan.rounds} · {players}")
     _tell_commitments(asked, tournament)
 
 

@@ -52,13 +52,15 @@ class TournamentConfig(BaseModel):
         decks: decks of a match, each played in every leg.
         seed: a short master seed for practice; None draws a secret one.
         jobs: lanes; None uses the machine.
+        challengers: names of those bots that meet all others in a gauntlet.
+        avoid_same_author: a Swiss keeps bots of one author apart, as far as it can.
         seatings: the legs of a match; `mirror` is all rotations, with three or more seats also of the reversed circle.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str | None = Field(default=None, description=ALLOWED)
-    format: Literal["swiss", "round-robin"] = "swiss"
+    format: Literal["swiss", "round-robin", "gauntlet", "knockout"] = "swiss"
     games: tuple[str, ...] = Field(default_factory=lambda: tuple(sorted(GAMES)))
     seats: int = Field(default=2, strict=True, ge=2, le=11, validate_default=True)
     options: dict[str, dict[str, Value]] = Field(default_factory=dict, validate_default=True)
@@ -68,6 +70,8 @@ class TournamentConfig(BaseModel):
     seed: int | None = Field(default=None, strict=True, ge=0, le=(1 << 63) - 1)
     jobs: int | None = Field(default=None, strict=True, ge=1, le=1024)
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
+    challengers: tuple[str, ...] = Field(default=(), validate_default=True)
+    avoid_same_author: bool = Field(default=False, strict=True)
     clock: ClockTable = Field(default=ClockTable(), description="a table of limits")
 
     def given(self) -> dict[str, dict[str, Value]]:
@@ -107,6 +111,36 @@ class TournamentConfig(BaseModel):
         games = [GAMES[game_of(name)] for name in info.data.get("games", ())]
         unfit = [game for game in games if value not in game.seats]
         refuse([Mistake((), text.format(game.name, game.seats[0], game.seats[-1], value)) for game in unfit])
+        if info.data.get("format") == "knockout" and value != 2:
+            refuse([Mistake((), f"a knockout is played at tables of 2, not {value}")])
+        return value
+
+    @field_validator("rounds")
+    @classmethod
+    def _check_rounds(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("format") == "knockout":
+            refuse([Mistake((), "a knockout has as many as it takes until one is left; leave it out")])
+        return value
+
+    @field_validator("challengers", mode="plain")
+    @classmethod
+    def _check_challengers(cls, value: object, info: ValidationInfo) -> tuple[str, ...]:
+        is_gauntlet = info.data.get("format") == "gauntlet"
+        if value in ((), []) and not is_gauntlet:
+            return ()
+        if not is_gauntlet:
+            refuse([Mistake((), 'only a gauntlet has them: format = "gauntlet"')])
+        if not value:
+            refuse([Mistake((), "a gauntlet needs some: names of bots that meet all others")])
+        return check_texts(
+            value, "a list of names of bots", lambda name: "" if is_name(name) else not_allowed(name, ALLOWED)
+        )
+
+    @field_validator("avoid_same_author")
+    @classmethod
+    def _check_authors(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("format", "swiss") != "swiss":
+            refuse([Mistake((), "only a Swiss can, where pairs are chosen")])
         return value
 
     @field_validator("options", mode="plain")
@@ -165,7 +199,7 @@ def tournament_from_options(**options: object) -> TournamentConfig:
 
 def _given(options: Mapping[str, object]) -> dict[str, object]:
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("games", "bots"):
+    for name in ("games", "bots", "challengers"):
         value = given.get(name)
         if isinstance(value, str) and value != ALL:
             given[name] = value.split(",")

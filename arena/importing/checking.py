@@ -50,7 +50,7 @@ def check_stage(read: Lines, line: lines.Stage, before: Tournament) -> Stage:
     _check_plan(read, line.plan)
     for last in before.stages[-1:]:
         plan = plan_of(last)
-        alike = msgspec.structs.replace(line.plan, rounds=plan.rounds, decks=plan.decks) == plan
+        alike = msgspec.structs.replace(line.plan, rounds=plan.rounds, decks=plan.decks, cast=plan.cast) == plan
         read.check(alike and line.plan.rounds >= plan.rounds, f"it is no extension of stage {last.number}")
         early = last.finished_at is None and line.finished_at is not None
         read.check(not early, f"it is finished before stage {last.number}")

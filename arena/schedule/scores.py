@@ -30,7 +30,7 @@ class Line(NamedTuple):
     """What one complete round was for an entrant.
 
     Attributes:
-        opponents: the others at its table; () if it did not play.
+        opponents: the others at its table, or at all its tables, one after the other; () if it did not play.
         shares: by opponent, its share of their duels, 0 ... 1.
         score: the round score: the mean of `shares`, the bye score, or 0 for an absence.
         bye: it was paired with nobody.
@@ -117,10 +117,18 @@ def sheets(
     for round_ in rounds:
         sat = dict.fromkeys(round_.byes, bye)
         for table in round_.tables:
-            sat |= _table_lines(named[_name(round_.number, table)])
+            for entrant, line in _table_lines(named[_name(round_.number, table)]).items():
+                sat[entrant] = _merged(sat[entrant], line) if entrant in sat else line
         for entrant, own in lines.items():
             own.append(sat.get(entrant, absent))
     return {entrant: Sheet(tuple(own)) for entrant, own in lines.items()}
+
+
+def _merged(one: Line, other: Line) -> Line:
+    """Return what two tables of one round were for an entrant: every opponent counts the same."""
+    shares = one.shares + other.shares
+    score = sum(shares, Fraction()) / len(shares)
+    return Line(one.opponents + other.opponents, shares, score, one.deals + other.deals, one.sets_won + other.sets_won)
 
 
 def _name(number: int, table: Table) -> tuple[int, Table]:

@@ -154,5 +154,10 @@ def names_by_hash(db: Database) -> dict[BotHash, str]:
     return names
 
 
+def authors_by_hash(db: Database) -> dict[BotHash, str]:
+    """Return who handed in each submitted bot, the last who did; empty where nobody said so."""
+    return {BotHash(bot): author for bot, author in db.execute("SELECT hash, author FROM submission ORDER BY id")}
+
+
 def _select(db: Database, where: str, parameters: tuple[object, ...] = ()) -> list[Submission]:
     return [msgspec.convert(row, Submission) for row in db.query(_SUBMISSIONS + where, parameters)]
