@@ -122,7 +122,8 @@ def extend(
             )
         playing, new = _entering(db, tournament, bots)
         check_plan(plan, playing)
-        plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
+        if plan.format != "until-error":  # which has found what follows from the results so far
+            plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
         stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
         players = tuple(sorted(one.number for one in playing))
         tournaments.add_stage(db, tournament.id, msgspec.structs.replace(stage, players=players))

@@ -31,8 +31,8 @@ from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from arena.wire import PROTOCOL
 
-Format: TypeAlias = Literal["swiss", "round-robin", "gauntlet", "knockout"]
-"""How a tournament pairs."""
+Format: TypeAlias = Literal["swiss", "round-robin", "gauntlet", "knockout", "until-error"]
+"""How a tournament pairs; `until-error` goes on, a round a stage, until all differences are known well enough."""
 
 
 class Cast(msgspec.Struct, frozen=True):
@@ -42,11 +42,13 @@ class Cast(msgspec.Struct, frozen=True):
         apart: groups of those who should not meet.
         challengers: those who meet the others in a gauntlet.
         seeds: by game, those that were rated before a knockout, the best first; the others follow by lot.
+        tables: by game, the tables of the one round of a stage that goes on until errors are small enough.
     """
 
     apart: tuple[tuple[int, ...], ...] = ()
     challengers: tuple[int, ...] = ()
     seeds: dict[str, tuple[int, ...]] = {}
+    tables: dict[str, tuple[tuple[int, ...], ...]] = {}
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -279,6 +281,8 @@ def match_counts(
             counts[game] = rounds * gauntlet.tables_per_cycle(players, coming, plan.seats)
         elif plan.format == "knockout":
             counts[game] = players - 1
+        elif plan.format == "until-error":
+            counts[game] = len(plan.cast.tables.get(game, ()))
         else:
             shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
             counts[game] = rounds * (shape.full + shape.small)
@@ -348,6 +352,10 @@ def round_after(
     gone = excluded(made, game, len(history) + 1)
     if plan.format == "knockout":
         return knockout_round(_seeding(stage, game, numbers), history, scores, gone)
+    if plan.format == "until-error":
+        told = Round(len(history) + 1, plan.cast.tables.get(game, ()))
+        left = msgspec.structs.replace(without(told, gone, plan.seats), byes=())  # nobody has a place to miss
+        return left if left.tables else None
     if plan.format == "gauntlet":
         return gauntlet_round({*numbers} - gone, plan.cast.challengers, plan.seats, history, key)
     if len(set(numbers) - gone) < plan.seats - smaller:

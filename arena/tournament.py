@@ -145,12 +145,19 @@ class _Contest:
         if self.plan.format == "round-robin":
             yield from self._cycles(len(history))
             return
-        while len(history) < self.plan.rounds:
+        for _ in range(self._rounds_left(len(history))):
             following = self._schedule(partial(self._paired, history))
             if following is None:  # too few are left
                 return
             history.append(following)
             yield following
+
+    def _rounds_left(self, rounds: int) -> int:
+        """Return how many rounds are to be scheduled yet in a format that pairs round by round."""
+        if self.plan.format == "until-error":  # a game may have no part in a stage
+            stages = tournaments.round_stages(self.db, self.tournament.id, self.game)
+            return int(self._stage.number not in stages)
+        return self.plan.rounds - rounds
 
     def _cycles(self, rounds: int) -> Iterator[Round]:
         stages = tournaments.round_stages(self.db, self.tournament.id, self.game)

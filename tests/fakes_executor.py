@@ -224,6 +224,7 @@ def begin(
     seed: int | None = 1,
     kind: str = "tournament",
     games: Mapping[str, tuple[str, ...]] | None = None,
+    cast_known: bool = False,
 ) -> Tournament:
     """Store a new tournament and its bots, which play all its games unless `games` says otherwise by name."""
     ordered = sorted(bots, key=lambda bot: bot.hash)
@@ -233,7 +234,8 @@ def begin(
     with writing(db):
         for bot in ordered:
             kept_bots.add_bot(db, bot.hash, "", 1, 1, 1.0)
-        plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, "none"))
+        if not cast_known:
+            plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, "none"))
         made = new_tournament(name, plan, "none", 1.0, count, seed=seed, kind=kind)
         return tournaments.get(db, tournaments.create(db, made, entrants))
 

@@ -158,7 +158,7 @@ deck = 40
 bank = 5
 """
     assert mistakes(file, text) == [
-        'spring.toml:2: format: "league" is not allowed; allowed: swiss | round-robin | gauntlet | knockout',
+        'spring.toml:2: format: "league" is not allowed; allowed: swiss | round-robin | gauntlet | knockout | until-error',
         "spring.toml:4: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
         "spring.toml:6: options.durak.deck: 40 is not allowed; allowed: 36 | 52",
         'spring.toml:8: clock.bank: there is no key "bank"; known: bank_ms, decision_ms, increment_ms, startup_ms; '
@@ -288,7 +288,7 @@ def test_long_values_are_cut(file: Path) -> None:
     told = mistake(file, f'format = "{"x" * 1000}"')
     assert (
         told
-        == f'spring.toml:2: format: "{"x" * 56}... is not allowed; allowed: swiss | round-robin | gauntlet | knockout'
+        == f'spring.toml:2: format: "{"x" * 56}... is not allowed; allowed: swiss | round-robin | gauntlet | knockout | until-error'
     )
 
 

@@ -125,6 +125,7 @@ def test_what_rounding_moves_is_alike_and_nothing_else(pool: Pool) -> None:
     for other in (
         replace(kept, covariance=array("d", (value + 0.1 for value in kept.covariance))),
         replace(kept, covariance=kept.covariance[:-1]),
+        replace(kept, naive=array("d", (value + 0.1 for value in kept.naive))),
         replace(kept, decks=kept.decks[::-1] if kept.decks != kept.decks[::-1] else (0, *kept.decks[1:])),
         replace(kept, groups=((0,), (1, 2, 3, 4))),
         replace(kept, design_effect=None),
@@ -134,7 +135,8 @@ def test_what_rounding_moves_is_alike_and_nothing_else(pool: Pool) -> None:
 
 
 def test_a_variance_is_never_negative() -> None:
-    same = Certainty((BotHash("a"), BotHash("b")), array("d", [1.0, 1.0 + 1e-15, 1.0]), (20, 20), ((0, 1),))
+    spread = array("d", [1.0, 1.0 + 1e-15, 1.0])
+    same = Certainty((BotHash("a"), BotHash("b")), spread, spread, (20, 20), ((0, 1),))
     assert same.variance(0, 1) == 0.0
     assert same.error(BotHash("a"), BotHash("b")) == 0.0
 

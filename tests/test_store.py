@@ -45,7 +45,7 @@ PLAN = Plan("round-robin", {"durak": {}}, 1)
 KEYS = tuple(bytes([n]) * 32 for n in (1, 2))
 LEGS = ((0, 1), (1, 0))
 A, B, C = (bot.hash for bot in sorted(refs(3), key=lambda bot: bot.hash))
-SURE = Certainty((A, B), array("d", [4.0, -4.0, 4.0]), (12, 12), ((0, 1),), 2.5)
+SURE = Certainty((A, B), array("d", [4.0, -4.0, 4.0]), array("d", [8.0, -8.0, 8.0]), (12, 12), ((0, 1),), 2.5)
 
 
 @pytest.fixture

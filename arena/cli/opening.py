@@ -15,6 +15,7 @@ from arena.cli.entrants import as_entrants
 from arena.cli.ladder import Ladder
 from arena.cli.progress import Mode
 from arena.cli.site import Player, Site
+from arena.cli.until import Until, find_unfinished
 from arena.config import TournamentConfig
 from arena.errors import ConfigError
 from arena.extension import Change, cast, changed_plan, changes, extend
@@ -35,6 +36,7 @@ class Asked(NamedTuple):
     trusted: bool
     extend: bool
     forever: bool
+    until: Until | None = None
 
     @property
     def is_told(self) -> bool:
@@ -70,6 +72,10 @@ def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, 
         return _extended(asked, stored, entrants), True
     plan = _plan(config, rounds)
     check_plan(plan, entrants)
+    if asked.until is not None:
+        level = asked.site.level.value
+        going = find_unfinished(db, config.name, plan, entrants, level, config.seed)
+        return (going, True) if going else (_created(asked, asked.until.first(plan, entrants, level), entrants), False)
     if stored is not None:
         if found := changes(db, stored, plan, entrants, asked.site.level.value, config.seed):
             extensible = all(one.allowed for one in found)
@@ -111,7 +117,8 @@ def _created(asked: Asked, plan: Plan, entrants: list[Entrant]) -> Tournament:
     if name is None:
         numbers = count(len(tournaments.tournaments(db)) + 1)
         name = next(free for number in numbers if tournaments.find(db, free := f"{plan.format}-{number}") is None)
-    plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, asked.site.level.value))
+    if asked.until is None:
+        plan = msgspec.structs.replace(plan, cast=cast(db, plan, entrants, asked.site.level.value))
     total = sum(match_counts(plan, entrants).values())
     made = new_tournament(name, plan, asked.site.level.value, time.time(), total, seed=asked.config.seed)
     with writing(db):

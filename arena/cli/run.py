@@ -20,6 +20,7 @@ from arena.cli.opening import Asked, open_ladder_tournament, open_tournament
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
+from arena.cli.until import Until
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
 from arena.executor import Executor
@@ -48,6 +49,10 @@ def run(
     seats: Annotated[int | None, typer.Option("--seats", help="Bots at a table; 2 by default.")] = None,
     decks: Annotated[int | None, typer.Option("--decks", help="Decks of a match; 1 by default.")] = None,
     challengers: Annotated[str | None, typer.Option("--challengers", help="Of a gauntlet: names by commas.")] = None,
+    until_error: Annotated[
+        int | None, typer.Option("--until-error", help="Go on until every difference is known so well, in Elo.")
+    ] = None,
+    max_rounds: Annotated[int | None, typer.Option("--max-rounds", help="Of --until-error, at most.")] = None,
     avoid_same_author: Annotated[
         bool, typer.Option("--avoid-same-author", help="A Swiss keeps bots of one author apart.")
     ] = False,
@@ -76,6 +81,8 @@ def run(
         "seats": seats,
         "decks": decks,
         "challengers": challengers,
+        "until_error": until_error,
+        "max_rounds": max_rounds,
         "avoid_same_author": avoid_same_author or None,
         "seatings": seatings,
         "seed": seed,
@@ -113,6 +120,8 @@ def run(
 def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> None:
     if extend and forever:
         raise ConfigError("--forever extends a tournament by itself; leave --extend out")
+    if (extend or forever) and config.format == "until-error":
+        raise ConfigError("--until-error goes on by itself; leave --extend and --forever out")
     if forever and config.format == "knockout":
         raise ConfigError("a knockout ends with its winner, so it is not played --forever")
     if (extend or forever) and config.name is None:
@@ -126,26 +135,34 @@ async def _run(asked: Asked) -> Tournament | None:
     if ladder is None:
         games = list(asked.config.given())
         players = await find_players(asked.db, asked.config.bots, games, asked.site, time.time())
+        if asked.config.format == "until-error":
+            asked = asked._replace(until=_until(asked, players))
         tournament, resumed = open_tournament(asked, as_entrants(players, games))
     else:
         tournament, players, resumed = await open_ladder_tournament(asked, ladder)
     _announce(asked, tournament, "goes on" if resumed else "begins")
     if asked.trusted:
-        return await _play(asked, tournament, players, ladder)
+        return await _play(asked, tournament, players, ladder or asked.until)
     if asked.is_told:
         say("reading what all bots may read into memory, so that they tell each other nothing by it (not if --trusted)")
     async with kept_warm([*shared_folders(), asked.site.bots, asked.site.runtime]) as problem:
         if problem and asked.mode != "events":
             say(f"{problem}, too much to keep in memory: a bot can tell its next leg something by what it reads")
-        return await _play(asked, tournament, players, ladder)
+        return await _play(asked, tournament, players, ladder or asked.until)
 
 
 async def _ladder(asked: Asked) -> Ladder:
-    def tell(text: str) -> None:
-        if asked.mode != "quiet":
-            say(text)
+    return await open_ladder(asked.db, asked.site, asked.config, partial(_tell, asked), time.time)
 
-    return await open_ladder(asked.db, asked.site, asked.config, tell, time.time)
+
+def _until(asked: Asked, players: list[Player]) -> Until:
+    config = asked.config
+    return Until(asked.db, config.until_error, config.max_rounds, config.seed, players, partial(_tell, asked))
+
+
+def _tell(asked: Asked, text: str) -> None:
+    if asked.mode != "quiet":
+        say(text)
 
 
 def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
@@ -183,7 +200,7 @@ def _tell_commitments(asked: Asked, tournament: Tournament) -> None:
 
 
 async def _play(
-    asked: Asked, tournament: Tournament, players: list[Player], ladder: Ladder | None
+    asked: Asked, tournament: Tournament, players: list[Player], source: Ladder | Until | None
 ) -> Tournament | None:
     stopping = trio.Event()
     shown: list[Display] = []
@@ -194,15 +211,16 @@ async def _play(
         async with open_site_lanes(asked.site, asked.lanes) as pool:
             play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
             finished = await play(tournament, players)
-            while finished and ladder is not None:
-                following = await ladder.extended(tournament, stopping)
-                finished = following is not None
-                if following is not None:
-                    tournament, players = following
-                    _announce_next(asked, tournament)
-                    finished = await play(tournament, players)
+            while finished and source is not None:
+                following = await source.extended(tournament, stopping)
+                if following is None:  # a ladder ends only if it is to stop
+                    finished = isinstance(source, Until)
+                    break
+                tournament, players = following
+                _announce_next(asked, tournament)
+                finished = await play(tournament, players)
         nursery.cancel_scope.cancel()
-    return tournament if finished and ladder is None else None
+    return tournament if finished else None
 
 
 async def _play_shown(

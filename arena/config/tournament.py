@@ -12,6 +12,7 @@ from arena.config.document import COMMAND_LINE, Document, read_document
 from arena.config.mistake import Mistake, check_texts, not_allowed, refuse, unknown, validate
 from arena.config.name import ALLOWED, is_name
 from arena.config.setting import game_of, parse_game
+from arena.errors import ConfigError
 from arena.games import GAMES, PRESETS
 from arena.records import Clock
 from arena.rules import Value
@@ -54,13 +55,16 @@ class TournamentConfig(BaseModel):
         jobs: lanes; None uses the machine.
         challengers: names of those bots that meet all others in a gauntlet.
         avoid_same_author: a Swiss keeps bots of one author apart, as far as it can.
+        until_error: of that format: half the width of the widest 95 % interval of a difference, in Elo, that is
+            small enough.
+        max_rounds: of that format: after so many it ends all the same.
         seatings: the legs of a match; `mirror` is all rotations, with three or more seats also of the reversed circle.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str | None = Field(default=None, description=ALLOWED)
-    format: Literal["swiss", "round-robin", "gauntlet", "knockout"] = "swiss"
+    format: Literal["swiss", "round-robin", "gauntlet", "knockout", "until-error"] = "swiss"
     games: tuple[str, ...] = Field(default_factory=lambda: tuple(sorted(GAMES)))
     seats: int = Field(default=2, strict=True, ge=2, le=11, validate_default=True)
     options: dict[str, dict[str, Value]] = Field(default_factory=dict, validate_default=True)
@@ -72,6 +76,8 @@ class TournamentConfig(BaseModel):
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
     challengers: tuple[str, ...] = Field(default=(), validate_default=True)
     avoid_same_author: bool = Field(default=False, strict=True)
+    until_error: int = Field(default=15, strict=True, ge=1, le=1000)
+    max_rounds: int = Field(default=1000, strict=True, ge=1, le=10_000)
     clock: ClockTable = Field(default=ClockTable(), description="a table of limits")
 
     def given(self) -> dict[str, dict[str, Value]]:
@@ -120,6 +126,8 @@ class TournamentConfig(BaseModel):
     def _check_rounds(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and info.data.get("format") == "knockout":
             refuse([Mistake((), "a knockout has as many as it takes until one is left; leave it out")])
+        if value is not None and info.data.get("format") == "until-error":
+            refuse([Mistake((), "it goes on until its errors are small enough; leave it out, or set max_rounds")])
         return value
 
     @field_validator("challengers", mode="plain")
@@ -203,6 +211,8 @@ def _given(options: Mapping[str, object]) -> dict[str, object]:
         value = given.get(name)
         if isinstance(value, str) and value != ALL:
             given[name] = value.split(",")
+    if "until_error" in given and given.setdefault("format", "until-error") != "until-error":
+        raise ConfigError(f"--until-error pairs by itself; leave out --format {given['format']}")
     return given
 
 

@@ -212,7 +212,7 @@ class _Rounds:
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
             self._check_players(line.game, match.table, seen)
-            if plan_of(self._stage).format != "gauntlet":  # where one sits at several tables
+            if plan_of(self._stage).format not in ("gauntlet", "until-error"):  # where one sits at several tables
                 seen.update(match.table)
             self._add_match(line, match)
         if self._stored.kind == "tournament":

@@ -28,6 +28,7 @@ class Certainty(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         bots: ascending; the order of all that follows.
         covariance: of Elo, the lower triangle with its diagonal, row after row; only differences mean anything.
+        naive: the same if each deal had a deck of its own and went as the strengths say.
         decks: by bot, decks on which it has a duel.
         groups: indices of bots linked by results; with more than one group, differences between them rest on the prior.
         design_effect: how many times the deals the same errors would have taken had each deal had a deck of its own;
@@ -36,26 +37,28 @@ class Certainty(msgspec.Struct, frozen=True, eq=False):
 
     bots: tuple[BotHash, ...]
     covariance: array[float]
+    naive: array[float]
     decks: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     design_effect: float | None = None
 
     def variance(self, i: int, j: int) -> float:
         """Return the variance of the difference between two bots, by their indices, in Elo squared."""
-        return max(0.0, self._cell(i, i) + self._cell(j, j) - 2 * self._cell(i, j))
-
-    def _cell(self, i: int, j: int) -> float:
-        low, high = sorted((i, j))
-        return self.covariance[high * (high + 1) // 2 + low]
+        cells = ((i, i, 1), (j, j, 1), (max(i, j), min(i, j), -2))
+        return max(0.0, sum(times * self.covariance[high * (high + 1) // 2 + low] for high, low, times in cells))
 
     def is_like(self, other: Certainty) -> bool:
         """Tell whether it says the same, but for what machines may compute differently."""
-        exact = (self.bots, self.decks, self.groups, len(self.covariance), self.design_effect is None)
-        if exact != (other.bots, other.decks, other.groups, len(other.covariance), other.design_effect is None):
+        own, others = self._numbers(), other._numbers()
+        if self._exact() != other._exact() or len(own) != len(others):
             return False
-        pairs = [*zip(self.covariance, other.covariance, strict=True)]
-        pairs.append((self.design_effect or 0.0, other.design_effect or 0.0))
-        return all(math.isclose(one, two, rel_tol=_LIKE, abs_tol=_LIKE) for one, two in pairs)
+        return all(math.isclose(one, two, rel_tol=_LIKE, abs_tol=_LIKE) for one, two in zip(own, others, strict=True))
+
+    def _exact(self) -> tuple[object, ...]:
+        return self.bots, self.decks, self.groups, self.design_effect is None
+
+    def _numbers(self) -> list[float]:
+        return [*self.covariance, *self.naive, self.design_effect or 0.0]
 
     def is_known(self, i: int) -> bool:
         """Tell whether a bot has played on enough decks for an error bar."""

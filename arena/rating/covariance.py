@@ -88,7 +88,15 @@ def estimate(duels: Duels, fitted: Fit, anchor: tuple[BotHash, float] | None = N
     )
 
 
-def design_effect(estimated: Estimate, fitted: Fit) -> float | None:
+def naive_covariance(fitted: Fit) -> Floats:
+    """Return the covariance against the mean, in Elo squared, if each deal had a deck of its own."""
+    n = len(fitted.theta)
+    contrast = np.eye(n) - 1.0 / max(n, 1)
+    naive: Floats = ELO**2 * (contrast @ np.linalg.inv(fitted.information) @ contrast.T)
+    return naive
+
+
+def design_effect(estimated: Estimate, naive: Floats) -> float | None:
     """Return by how much shared decks and all seatings make a pool surer than as many deals of decks of their own.
 
     It is the trace of the covariance that independent deals would have, over that of the one they have, both against
@@ -99,8 +107,7 @@ def design_effect(estimated: Estimate, fitted: Fit) -> float | None:
         return None
     contrast = np.eye(n) - 1.0 / n
     clustered = float(np.trace(contrast @ estimated.covariance @ contrast.T))
-    naive = float(np.trace(ELO**2 * (contrast @ np.linalg.inv(fitted.information) @ contrast.T)))
-    return round(naive / clustered, 6) if clustered > _NO_SPREAD else None
+    return round(float(np.trace(naive)) / clustered, 6) if clustered > _NO_SPREAD else None
 
 
 def sandwich(duels: Duels, fitted: Fit) -> Floats:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from arena.rating.certainty import Certainty, overall
-from arena.rating.covariance import Estimate, design_effect, estimate
+from arena.rating.covariance import Estimate, design_effect, estimate, naive_covariance
 from arena.rating.duels import Collector, Duels, collect
 from arena.rating.fit import bounds, fit, groups
 from arena.rating.ranks import rank_intervals
@@ -93,13 +93,15 @@ def _pool(duels: Duels, anchor: Anchor | None) -> Pool:
         for bot, elo, bound, deals, wins in found
     ]
     ratings.sort(key=lambda r: (-r.elo, r.bot))
-    linked = groups(duels)
+    linked, naive = groups(duels), naive_covariance(fitted)
+    below = np.tril_indices(len(duels.bots))
     kept = Certainty(
         duels.bots,
-        array("d", estimated.covariance[np.tril_indices(len(duels.bots))].tobytes()),
+        array("d", estimated.covariance[below].tobytes()),
+        array("d", naive[below].tobytes()),
         tuple(estimated.decks.tolist()),
         linked,
-        design_effect(estimated, fitted),
+        design_effect(estimated, naive),
     )
     named = tuple(tuple(duels.bots[i] for i in group) for group in linked)
     return Pool(tuple(ratings), estimated, named, kept)

@@ -89,9 +89,9 @@ def save(
     )
     lists = (certainty.bots, certainty.decks, certainty.groups)
     bots, decks, groups = (msgspec.json.encode(one).decode() for one in lists)
-    covariance, effect = certainty.covariance.tobytes(), certainty.design_effect
-    row = (pool, tournament, round_number, bots, covariance, decks, groups, effect)
-    db.execute("INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    matrices = (certainty.covariance.tobytes(), certainty.naive.tobytes())
+    row = (pool, tournament, round_number, bots, *matrices, decks, groups, certainty.design_effect)
+    db.execute("INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def ratings(db: Database, pool: int) -> list[Rating]:
@@ -120,13 +120,16 @@ def certainty(db: Database, pool: int) -> Certainty | None:
     Raises:
         ConfigError: what is kept is damaged.
     """
-    for row in db.query("SELECT bots, covariance, decks, groups, design_effect FROM fit WHERE pool = ?", (pool,)):
+    for row in db.query(
+        "SELECT bots, covariance, naive, decks, groups, design_effect FROM fit WHERE pool = ?", (pool,)
+    ):
         bots = msgspec.json.decode(row["bots"], type=tuple[BotHash, ...])
-        if len(row["covariance"]) != 4 * len(bots) * (len(bots) + 1):
+        if {len(row["covariance"]), len(row["naive"])} != {4 * len(bots) * (len(bots) + 1)}:
             raise ConfigError(f"the fit of pool {pool} is damaged; take the database from a backup")
         return Certainty(
             bots,
             array("d", row["covariance"]),
+            array("d", row["naive"]),
             msgspec.json.decode(row["decks"], type=tuple[int, ...]),
             msgspec.json.decode(row["groups"], type=tuple[tuple[int, ...], ...]),
             row["design_effect"],

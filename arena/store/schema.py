@@ -2,7 +2,8 @@
 
 Times are seconds since the epoch in UTC, or microseconds where a name ends in `_us`. `match.decks` is the concatenation
 of 32-byte deck keys; `deal.seating` and `deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack
-compressed with zlib; `log.text` is compressed too. `fit.covariance` is float64 of this machine's byte order.
+compressed with zlib; `log.text` is compressed too. Those of `fit` are float64, the lower
+triangle of a matrix.
 """
 
 from __future__ import annotations
@@ -308,6 +309,7 @@ def fits(db: sqlite_utils.Database) -> None:
         db.execute(f"ALTER TABLE rating ADD COLUMN {column}")
     db.execute(
         "CREATE TABLE fit (pool INTEGER PRIMARY KEY REFERENCES pool(id), tournament INTEGER NOT NULL, "
-        "round INTEGER NOT NULL, bots TEXT NOT NULL, covariance BLOB NOT NULL, decks TEXT NOT NULL, "
-        "groups TEXT NOT NULL, design_effect REAL, FOREIGN KEY (tournament) REFERENCES tournament(id)) STRICT"
+        "round INTEGER NOT NULL, bots TEXT NOT NULL, covariance BLOB NOT NULL, naive BLOB NOT NULL, "
+        "decks TEXT NOT NULL, groups TEXT NOT NULL, design_effect REAL, "
+        "FOREIGN KEY (tournament) REFERENCES tournament(id)) STRICT"
     )

@@ -401,6 +401,34 @@ def test_all_are_those_that_play_a_game(tmp_path: Path) -> None:
     assert "plays" not in refusal("leaderboard", "chess", "--db", db)
 
 
+def test_a_tournament_goes_on_until_errors_are_small_enough(site: Path, tmp_path: Path) -> None:
+    db = str(tmp_path / "arena.db")
+    asked = ["run", "--bots", f"{BOTS / 'random'}/,{BOTS / 'c-first'}/", "--games", "avalanche", "--decks", "12"]
+    asked += ["--name", "sure", "--db", db, "--until-error", "5"]
+    for rounds in (1, 3):
+        ran = arena(*asked, "--max-rounds", str(rounds))
+        assert ran.exit_code == 0, ran.output
+        assert f"ended by --max-rounds after {rounds} round" in ran.stderr
+        assert "widest: avalanche" in ran.stderr
+        assert document("leaderboard", "--db", db)["pools"][0]["deals"] == rounds * 24
+    assert "--until-error goes on by itself" in refusal(*asked, "--extend")
+    assert "sure was begun differently: decks was 12, now 2" in refusal(*asked, "--decks", "2")
+    assert arena("verify", "--outcomes", "--db", db).exit_code == 0
+
+
+def test_a_gauntlet_and_a_knockout_are_run(site: Path, tmp_path: Path) -> None:
+    db = str(tmp_path / "arena.db")
+    asked = ["run", "--bots", f"{BOTS / 'random'}/,{BOTS / 'c-first'}/", "--games", "avalanche", "--db", db]
+    assert arena(*asked, "--format", "gauntlet", "--challengers", "random", "--rounds", "2").exit_code == 0
+    ran = arena(*asked, "--format", "knockout", "--avoid-same-author")
+    assert "only a Swiss can" in str(ran.exception)
+    ran = arena(*asked, "--format", "knockout")
+    assert "· knockout, 1 round ·" in ran.stderr
+    lines = document("standings", "last", "--db", db)["games"]["avalanche"]
+    assert [line["place"] for line in lines] == [1, 2]
+    assert arena("verify", "--outcomes", "--db", db).exit_code == 0
+
+
 def test_a_preset_has_a_leaderboard_of_its_own(site: Path, tmp_path: Path) -> None:
     db = tmp_path / "arena.db"
     bots = ("--bots", f"{BOTS}/random/,{BOTS}/c-first/", "--format", "round-robin", "--quiet", "--db", db)

@@ -1,0 +1,93 @@
+"""A tournament until its error bars are small enough: how sure it is, and which tables its next round has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlite_utils import Database
+
+from arena.extension import extend, out_of
+from arena.luck import Stream, derive
+from arena.plan import Cast, Plan, plan_of, pool_key
+from arena.rating.focus import Known, choose_tables, known_of, widest
+from arena.records import BotHash
+from arena.schedule.seatings import seatings
+from arena.store import ratings, tournaments
+from arena.store.tournaments import Entrant, Tournament
+
+_LOT = b"until error"  # among tables that tell equally much; it is no secret, since who meets first wins nothing by it
+
+
+class Widest(NamedTuple):
+    """The widest error bar of a game: half of a 95 % interval, in Elo, infinite if unknown, and whose difference."""
+
+    game: str
+    error: float
+    bots: tuple[str, str]
+
+
+def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
+    """Return the widest error bar of each game with two bots left."""
+    plan, left = plan_of(tournament), entrants_left(db, tournament)
+    found = []
+    for game in plan.games:
+        playing = [one for one in left if game in one.games]
+        if len(playing) >= plan.seats:
+            error, i, j = widest(_known(db, plan, game, playing, tournament.isolation))
+            found.append(Widest(game, error, (playing[i].name, playing[j].name)))
+    return found
+
+
+def entrants_left(db: Database, tournament: Tournament) -> list[Entrant]:
+    """Return the entrants that were not withdrawn or disqualified."""
+    out = out_of(db, tournament)
+    return [one for one in tournaments.entrants(db, tournament.id) if one.hash not in out]
+
+
+def next_tables(db: Database, plan: Plan, entrants: Sequence[Entrant], isolation: str, target: float) -> Cast:
+    """Return the tables of the next round of each game, chosen by the pool's results so far.
+
+    Args:
+        target: half the width of the widest 95 % interval that is small enough, in Elo.
+    """
+    tables = {}
+    for game in plan.games:
+        playing = [one for one in entrants if game in one.games]
+        if len(playing) < plan.seats:
+            continue
+        deals = plan.decks * len(seatings(plan.seats, plan.seatings))
+        outcome = pool_key(plan, game, plan.seats, isolation).outcome_type
+        known = _known(db, plan, game, playing, isolation)
+        stream = Stream(derive(_LOT, "until-error", game, plan.rounds), "until-error")
+        chosen = choose_tables(known, target, plan.seats, deals, outcome, stream)
+        tables[game] = tuple(tuple(playing[i].number for i in table) for table in chosen)
+    return Cast(tables={game: found for game, found in tables.items() if found})
+
+
+def _known(db: Database, plan: Plan, game: str, playing: Sequence[Entrant], isolation: str) -> Known:
+    key = pool_key(plan, game, plan.seats, isolation)
+    bots: list[BotHash] = [one.hash for one in playing]
+    for pool in ratings.pools(db):
+        if pool.key == key:
+            return known_of(bots, ratings.ratings(db, pool.id), ratings.certainty(db, pool.id))
+    return known_of(bots, [], None)
+
+
+def next_stage(db: Database, tournament: Tournament, target: float, now: float, seed: int | None) -> Tournament | None:
+    """Store the stage that follows and return the tournament with it; None if all error bars are small enough."""
+    latest = plan_of(tournament)
+    plan = msgspec.structs.replace(latest, rounds=latest.rounds + 1)
+    left = entrants_left(db, tournament)
+    plan = msgspec.structs.replace(plan, cast=next_tables(db, plan, left, tournament.isolation, target))
+    if not plan.cast.tables:
+        return None
+    return extend(db, tournament, plan, left, now, seed)
+
+
+def words_of(found: Widest) -> str:
+    """Return the widest error bar in words."""
+    error = "unknown" if math.isinf(found.error) else f"±{found.error:.0f}"
+    return f"{found.game} {error} ({found.bots[0]} and {found.bots[1]})"
