@@ -56,6 +56,7 @@ SMOKESTACK = Rules(
 )
 
 
+FORMATS = "swiss | round-robin | gauntlet | knockout | until-error"
 KEYS = ", ".join(sorted(TournamentConfig.model_fields))
 
 
@@ -158,7 +159,7 @@ deck = 40
 bank = 5
 """
     assert mistakes(file, text) == [
-        'spring.toml:2: format: "league" is not allowed; allowed: swiss | round-robin | gauntlet | knockout | until-error',
+        f'spring.toml:2: format: "league" is not allowed; allowed: {FORMATS}',
         "spring.toml:4: rounds: 0 is not allowed; allowed: an integer, 1 ... 1000",
         "spring.toml:6: options.durak.deck: 40 is not allowed; allowed: 36 | 52",
         'spring.toml:8: clock.bank: there is no key "bank"; known: bank_ms, decision_ms, increment_ms, startup_ms; '
@@ -286,10 +287,7 @@ def test_options_are_checked_whatever_else_is_wrong(file: Path) -> None:
 
 def test_long_values_are_cut(file: Path) -> None:
     told = mistake(file, f'format = "{"x" * 1000}"')
-    assert (
-        told
-        == f'spring.toml:2: format: "{"x" * 56}... is not allowed; allowed: swiss | round-robin | gauntlet | knockout | until-error'
-    )
+    assert told == f'spring.toml:2: format: "{"x" * 56}... is not allowed; allowed: {FORMATS}'
 
 
 def test_options_of_the_command_line_are_checked_alike() -> None:
