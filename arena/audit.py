@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 
 from sqlite_utils import Database
 
 from arena.plan import all_rounds, plan_of, round_after, scheduled, table_scores
-from arena.rating.pool import rate
+from arena.rating.duels import collect
+from arena.rating.pool import rate_collected
 from arena.records import Round
-from arena.store import matches, ratings, tournaments
+from arena.store import matches, ratings, tallies, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
 from arena.store.tournaments import Tournament
@@ -75,6 +76,15 @@ def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
                 yield Difference(tournament.name, f"{game} round {found.number}", str(found), str(due))
             if complete and matches.unplayed(db, tournament.id, game, found.number):
                 yield Difference(tournament.name, f"{game} round {found.number}", "complete", "matches are not played")
+        yield from _check_tallies(db, tournament, game, [one.number for one, complete in stored if complete])
+
+
+def _check_tallies(db: Database, tournament: Tournament, game: str, complete: Sequence[int]) -> Iterator[Difference]:
+    """Check what is kept of complete rounds against their deals."""
+    due = (found for number in complete for found in tallies.fresh(db, tournament.id, game, number))
+    for kept, found in zip_longest(tallies.scores(db, tournament.id, game), due):
+        if kept != found:
+            yield Difference(tournament.name, f"{game} score of a match", str(kept), str(found))
 
 
 def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round | None]:
@@ -129,7 +139,9 @@ def _check_blame(
 
 def _check_ratings(db: Database) -> Iterator[Difference]:
     for pool in ratings.pools(db):
-        due = rate(matches.rated_deals(db, pool.id), pool.key.outcome_type)
-        for stored, found in zip(ratings.ratings(db, pool.id), due, strict=True):
+        collected = collect(matches.rated_deals(db, pool.id), pool.key.outcome_type)
+        if pool.deals != collected.taken:
+            yield Difference(f"pool {pool.id}", "deals", str(pool.deals), str(collected.taken))
+        for stored, found in zip(ratings.ratings(db, pool.id), rate_collected(collected), strict=True):
             if stored != found:
                 yield Difference(f"pool {pool.id}", "rating", str(stored), str(found))

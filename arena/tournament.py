@@ -134,8 +134,9 @@ class _Contest:
         with writing(self.db):
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
-                fitted = rate_collected(self._collected(pool, key, number))
-                ratings.save(self.db, pool, self.tournament.id, number, fitted)
+                collected = self._collected(pool, key, number)
+                fitted = rate_collected(collected)
+                ratings.save(self.db, pool, self.tournament.id, number, fitted, collected.taken)
 
     def _collected(self, pool: int, key: PoolKey, number: int) -> Collector:
         """Return all rated deals of a pool; after the first time only those of the round are read."""

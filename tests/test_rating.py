@@ -190,7 +190,7 @@ def test_ratings_do_not_depend_on_how_duels_are_kept(monkeypatch: pytest.MonkeyP
     deals += [msgspec.structs.replace(one, places=one.places[::-1]) for one in deals]  # of decks that came before
     expected = rate(deals, "ranking")
     assert len([*collect(deals, "ranking").blocks()]) == 1
-    for portion, rows in ((7, 20), (300, 500), (16, 1)):
+    for portion, rows in ((7, 20), (300, 500), (20, 1)):
         monkeypatch.setattr(counting, "_PORTION", portion)
         monkeypatch.setattr(counting, "_BLOCK_ROWS", rows)
         assert rate(deals, "ranking") == expected

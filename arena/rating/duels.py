@@ -105,10 +105,14 @@ class Collector:
     """Takes deals as they come and sums them up on demand.
 
     Duels are kept in blocks of whole decks, packed to about a byte each; whatever is computed from them is computed
-    block by block, so that a million deals need no memory.
+    block by block, so that a million deals need little memory.
+
+    Attributes:
+        taken: how many deals.
     """
 
     def __init__(self, outcome_type: OutcomeType) -> None:
+        self.taken = 0
         self._outcome_type: OutcomeType = outcome_type
         self._bots: dict[str, int] = {}
         self._deals = self._wins = np.zeros(0, np.int64)
@@ -125,6 +129,7 @@ class Collector:
         stream = iter(deals)
         while portion := list(islice(stream, _PORTION)):
             self._take(portion)
+            self.taken += len(portion)
 
     def _take(self, portion: list[RatedDeal]) -> None:
         bots, decks = self._bots, dict[str, int]()

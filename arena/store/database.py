@@ -257,10 +257,18 @@ def _migrate(db: Database, path: Path, now: float) -> Migrated:
         db.execute("PRAGMA foreign_keys = OFF")  # else a migration could not replace a table that others refer to
         with writing(db):
             schema.migrations.apply(db)
+            if before:
+                _fill(db)
             if broken := db.execute("PRAGMA foreign_key_check").fetchone():
                 raise InfraError(f"database {path} cannot be brought up to date: its rows of {broken[0]} do not fit")
         db.execute("PRAGMA foreign_keys = ON")
     return Migrated(before, after, kept)
+
+
+def _fill(db: Database) -> None:
+    from arena.store import tallies  # numpy takes a tenth of a second, which is seldom needed here
+
+    tallies.fill(db)
 
 
 @contextlib.contextmanager
