@@ -50,6 +50,7 @@ def run(
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be played.")] = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -72,6 +73,9 @@ def run(
         raise ConfigError(
             f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
+    if dry_run:
+        _show_plan(config, db, as_json=as_json)
+        return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
@@ -91,6 +95,15 @@ def run(
         leaderboard("", db, False)
         where = "" if db == DEFAULT_DB else f" --db {db}"
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
+
+
+def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
+    from arena.cli import dryrun
+
+    entrants = dryrun.entrants_of(db, config)
+    plan = _plan(config, len(entrants))
+    check_plan(plan, entrants)
+    dryrun.show(plan, entrants, config.seed, as_json=as_json)
 
 
 async def _run(
