@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tracemalloc
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from arena.bench import engine, readers, sandbox
+from arena.bench import engine, readers, sandbox, size
 from arena.cli import bench as commands
 from arena.cli.commands import app
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
+from arena.plan import Plan
 from arena.sandbox import Level, levels
 
 BOTS = Path(__file__).parents[1] / "bots"
@@ -151,3 +153,45 @@ def test_what_readers_cost_is_told_as_a_ratio(monkeypatch: pytest.MonkeyPatch) -
     ran = CliRunner().invoke(app, ["bench", "readers", "--rounds", "1"])
     assert ran.exit_code == 1
     assert "of what it does alone" in ran.stdout
+
+
+@pytest.mark.slow
+def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(size, "BOTS", 12)
+    monkeypatch.setattr(size, "PLANNED", 5000)
+    kept = tmp_path / "kept.db"
+    ran = CliRunner().invoke(app, ["bench", "size", "--deals", "5000", "--keep", str(kept), "--json"])
+    assert ran.exit_code == 0, ran.output
+    told = json.loads(ran.stdout)
+    assert (told["schema"], told["matches"], told["deals"]) == ("arena.bench.size/1", 264, 5280)
+    assert 500 < told["record_bytes"] < told["deal_bytes"] < 1500
+    peaks = {peak["command"]: peak["mb"] for peak in told["peaks"]}
+    assert {"leaderboard", "standings last", "verify --outcomes", "run --dry-run"} <= peaks.keys()
+    assert all(20 < mb < commands.PEAK_LIMIT_MB for mb in peaks.values())
+    ran = CliRunner().invoke(app, ["bench", "size", "--keep", str(kept)])
+    assert isinstance(ran.exception, ConfigError)
+    monkeypatch.setattr(commands, "PEAK_LIMIT_MB", 1.0)
+    monkeypatch.setattr(size, "_commands", lambda: [("leaderboard",)])
+    ran = CliRunner().invoke(app, ["bench", "size", "--deals", "1"])
+    assert ran.exit_code == 1
+    assert "bytes a deal" in ran.stdout
+    assert "more than 1 MB: leaderboard" in ran.stderr
+
+
+def test_a_command_that_fails_beside_the_bench_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InfraError, match=r"`arena leaderboard` failed beside the bench: .*there is no database"):
+        size._peak(("leaderboard",), tmp_path / "none.db")
+
+
+@pytest.mark.slow
+def test_the_coordinator_does_not_grow_with_what_was_played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(size, "BOTS", 10)
+    monkeypatch.setattr(size, "_resident_mb", lambda: tracemalloc.get_traced_memory()[0] / 1e6)
+    tracemalloc.start(1)
+    try:
+        marks = size.generate(tmp_path / "arena.db", Plan("round-robin", {"durak": {}}, 60, decks=1))
+    finally:
+        tracemalloc.stop()
+    half, last = marks[len(marks) // 2], marks[-1]
+    assert (len(marks), last.matches) == (540, 2700)
+    assert last.resident_mb - half.resident_mb < 0.05, "1350 matches and 2700 deals later"

@@ -71,7 +71,7 @@ def open_reader(path: Path, *, outdated: bool = False) -> Iterator[Database]:
         InfraError: the machine failed.
     """
     _check_there(path)
-    with explained(path), _connected_reader(path) as db:
+    with explained(path, reading=True), _connected_reader(path) as db:
         _check_ours(db, path)
         if not outdated and (before := schema.version(db)) < (known := len(schema.known())):
             raise ConfigError(
@@ -240,7 +240,7 @@ def _opened(path: Path, files: Mapping[Path, tuple[int, int]]) -> Iterator[Datab
         db.files = {path.absolute(): _inode(path.stat()), **{file.absolute(): inode for file, inode in files.items()}}
         _check_ours(db, path)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA synchronous = FULL")  # else a power cut takes the last matches back
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         yield db
     finally:
