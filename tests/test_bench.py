@@ -157,13 +157,13 @@ def test_what_readers_cost_is_told_as_a_ratio(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(size, "BOTS", 12)
+    monkeypatch.setattr(size, "BOTS", 24)
     monkeypatch.setattr(size, "PLANNED", 5000)
     kept = tmp_path / "kept.db"
     ran = CliRunner().invoke(app, ["bench", "size", "--deals", "5000", "--keep", str(kept), "--json"])
     assert ran.exit_code == 0, ran.output
     told = json.loads(ran.stdout)
-    assert (told["schema"], told["matches"], told["deals"]) == ("arena.bench.size/1", 264, 5280)
+    assert (told["schema"], told["matches"], told["deals"]) == ("arena.bench.size/1", 276, 5520)
     assert 500 < told["record_bytes"] < told["deal_bytes"] < 1500
     peaks = {peak["command"]: peak["mb"] for peak in told["peaks"]}
     assert {"leaderboard", "standings last", "verify --outcomes", "run --dry-run"} <= peaks.keys()
@@ -172,6 +172,7 @@ def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, 
     assert isinstance(ran.exception, ConfigError)
     monkeypatch.setattr(commands, "PEAK_LIMIT_MB", 1.0)
     monkeypatch.setattr(size, "_commands", lambda: [("leaderboard",)])
+    monkeypatch.setattr(size, "BOTS", 6)
     ran = CliRunner().invoke(app, ["bench", "size", "--deals", "1"])
     assert ran.exit_code == 1
     assert "bytes a deal" in ran.stdout
@@ -185,13 +186,13 @@ def test_a_command_that_fails_beside_the_bench_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_coordinator_does_not_grow_with_what_was_played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(size, "BOTS", 10)
+    monkeypatch.setattr(size, "BOTS", 40)
     monkeypatch.setattr(size, "_resident_mb", lambda: tracemalloc.get_traced_memory()[0] / 1e6)
     tracemalloc.start(1)
     try:
-        marks = size.generate(tmp_path / "arena.db", Plan("round-robin", {"durak": {}}, 60, decks=1))
+        marks = size.generate(tmp_path / "arena.db", Plan("round-robin", {"durak": {}}, 4, decks=1))
     finally:
         tracemalloc.stop()
     half, last = marks[len(marks) // 2], marks[-1]
-    assert (len(marks), last.matches) == (540, 2700)
-    assert last.resident_mb - half.resident_mb < 0.05, "1350 matches and 2700 deals later"
+    assert (len(marks), last.matches) == (156, 3120)
+    assert last.resident_mb - half.resident_mb < 0.05, "1560 matches and 3120 deals later"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 import trio
 
+import arena
 from arena.bench.generated import GeneratedLanes
 from arena.errors import InfraError
 from arena.luck import derive
@@ -79,8 +80,9 @@ def measure(path: Path, deals: int) -> SizeCost:
         found = examine(db, path)
     assert found.deal_bytes is not None
     assert found.record_bytes is not None
-    first, last = marks[int(len(marks) * _WARM)], marks[-1]
-    slowdown = _pace(marks[int(len(marks) * 0.8) :]) / _pace(marks[int(len(marks) * _WARM) : int(len(marks) * 0.4)])
+    warm = int(len(marks) * _WARM)
+    first, last = marks[warm], marks[-1]
+    slowdown = _pace(marks[-warm - 1 :]) / _pace(marks[warm : 2 * warm + 1])
     return SizeCost(
         matches=last.matches,
         deals=found.counts["deals"],
@@ -164,7 +166,8 @@ def _peak(command: Sequence[str], path: Path) -> Peak:
     """Run a command to its end; return the most memory it had."""
     # A process that takes its first program's place: a child of ours would begin with the memory of its parent.
     line = [sys.executable, "-P", "-c", _MEASURED, sys.executable, "-P", "-m", "arena", *command, "--db", str(path)]
-    ran = subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    env = os.environ | {"PYTHONPATH": str(Path(arena.__file__).parents[1])}  # this code, wherever it lies
+    ran = subprocess.run(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     told = ran.stderr.splitlines()
     if ran.returncode != 0:
         raise InfraError(f"`arena {' '.join(command)}` failed beside the bench: {' '.join(told[-4:])}")
