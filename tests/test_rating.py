@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
-from collections.abc import Iterable, Mapping
+import tracemalloc
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -199,6 +201,31 @@ def test_ratings_do_not_depend_on_how_duels_are_kept(monkeypatch: pytest.MonkeyP
         assert (found.clusters, int(found.count.sum())) == (decks, 6 * decks)
         assert int(collector.total().count.sum()) == 6 * decks
     assert len([*collect(deals[:decks], "ranking").blocks()]) > 1
+
+
+def test_duels_are_kept_in_about_a_byte_a_deal() -> None:
+    luck = np.random.default_rng(1)
+
+    def some(first: int) -> Iterator[RatedDeal]:
+        for deck in range(first, first + 1250):
+            for table in luck.permutation(32).reshape(16, 2):
+                places = (1, 2) if luck.random() < 0.5 else (2, 1)
+                names = tuple(BotHash(f"{bot:064}") for bot in table)
+                yield from (RatedDeal(f"{deck:064}", names, places), RatedDeal(f"{deck:064}", names[::-1], places))
+
+    collector = Collector("ranking")
+    tracemalloc.start(1)
+    try:
+        held = []
+        for part in range(3):
+            collector.add(some(part * 1250))
+            for rows in list(collector.blocks()):
+                assert rows.clusters
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0] - 48 * sum(len(rows.deck) for rows in collector._open))
+    finally:
+        tracemalloc.stop()
+    assert (held[2] - held[0]) / 80_000 < 4
 
 
 # Corners: always finite
