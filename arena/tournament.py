@@ -202,7 +202,7 @@ class _Contest:
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
                 rated = self._memory.rated(self.db, pool, key, (self.tournament.id, self.game, number))
-                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated))
+                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated), rated.taken)
 
 
 async def run(

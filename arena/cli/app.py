@@ -110,7 +110,7 @@ def exit_code(error: BaseException) -> int | None:
             return EXIT_INTERRUPTED
         case BrokenPipeError():
             return EXIT_NO
-        case OSError(errno=errno.ENOSPC):
+        case OSError(errno=errno.ENOSPC | errno.EMFILE | errno.ENFILE | errno.ENOMEM):
             return EXIT_NO
         case _:
             return None

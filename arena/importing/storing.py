@@ -180,7 +180,8 @@ class _Import:
                 for pool, key in ratings.pools_of_round(self.db, *only):
                     collector = self._collectors.setdefault(pool, Collector(key.outcome_type))
                     collector.add(matches.rated_deals(self.db, pool, only))
-                    ratings.save(self.db, pool, stored.id, played.number, rate_collected(collector))
+                    fitted = rate_collected(collector)
+                    ratings.save(self.db, pool, stored.id, played.number, fitted, collector.taken)
 
 
 class _Rounds:
