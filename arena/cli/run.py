@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Annotated
@@ -134,7 +135,7 @@ async def _play(
     display = Display(mode, tournament.match_count)
     display.start_from(matches.count_played(db, tournament.id))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, display)
+        nursery.start_soon(watch_signals, stopping, nursery.cancel_scope, display.remark)
         nursery.start_soon(display.keep_showing)
         finished = False
         with display:
@@ -144,7 +145,7 @@ async def _play(
     return tournament if finished else None
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, display: Display) -> None:
+async def watch_signals(stopping: trio.Event, scope: trio.CancelScope, remark: Callable[[str], None]) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -152,7 +153,7 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, display:
                 scope.cancel()
             else:
                 stopping.set()
-                display.remark("finishing the matches being played; again to stop now")
+                remark("finishing the matches being played; again to stop now")
 
 
 def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:
