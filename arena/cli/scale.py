@@ -96,7 +96,7 @@ class Scale:
             count_of(self._comparison.faults.total(), "fault"),
             _more(said),
         ]
-        return " · ".join(parts)
+        return " · ".join(part for part in parts if part)
 
 
 def elo_text(found: Interval | None) -> str:

@@ -220,13 +220,19 @@ class SequentialTest:
         return float(mean), float(sigma)
 
     def _walk(self) -> Walk:
-        """Return the walk of the LLR, in standard deviations of its steps; one that has ended ends at the bound."""
+        """Return the walk of the LLR, in standard deviations of a score; one that has ended ends at the bound."""
         null, alternative = self._effects()
-        step = alternative - null
         lower, upper = self._bounds()
         place = min(max(self._llr, lower), upper)
         steps = self._sets * place / self._llr if self._llr else float(self._sets)
-        return Walk(steps, place / step, lower / step, upper / step)
+        unit = 1 / (alternative - null)
+        mean, sigma = self._moments()
+        walked = self._sets * ((mean - 0.5) / sigma - (null + alternative) / 2)
+        if (
+            self.is_decided and walked * self._llr > 0
+        ):  # what was walked, where the exact LLR is far from its normal limit
+            unit = walked / self._llr
+        return Walk(steps, place * unit, lower * unit, upper * unit)
 
     def _more_sets(self) -> float | None:
         if self._sets < LEAST_SETS:
