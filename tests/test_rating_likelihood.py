@@ -123,3 +123,9 @@ def test_a_walk_out_of_the_bracket_is_brought_back() -> None:
     shares = np.array([1e-9, 0.5, 0.5 - 1e-9])
     fitted = shares * fitted_mean(shares, THREE, 0.02)
     assert float((fitted * THREE).sum()) == pytest.approx(0.02, abs=1e-9)
+
+
+def test_a_mean_beside_the_end_is_found_as_well_as_floats_allow() -> None:
+    shares = np.array([0.5, 0.3, 0.2])
+    fitted = shares * fitted_mean(shares, THREE, 1 - 1e-9)
+    assert float((fitted * THREE).sum()) == pytest.approx(1, abs=1e-6)

@@ -40,7 +40,7 @@ def judged(scores: Sequence[int], hypotheses: Hypotheses = NORMALISED, shape: Se
 
 def test_a_pair_is_scored_by_its_duels() -> None:
     deals = [Placing(0, 0, (0, 1), (1, 2)), Placing(0, 1, (1, 0), (1, 1)), Placing(1, 0, (0, 1), (2, 1))]
-    assert PAIR == SetShape(4, 2)
+    assert SetShape(4, 2) == PAIR
     assert set_scores(PAIR, [[*deals, Placing(1, 1, (1, 0), (1, 2))]]) == [3, 0]
 
 
@@ -251,12 +251,12 @@ def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(logistic: b
     elo1 = 20.0 if logistic else PAIR.elo_of(0.5 + PAIR.effect_of(20.0) * float(sigma))
     for elo, wrong in ((0.0, "H1"), (elo1, "H0")):
         model = Model(edge_of(elo))
-        found = simulate(model, hypotheses, 1000)
+        found = simulate(model, hypotheses, 400)
         assert share_of(wrong, found) == pytest.approx(0.05, abs=0.03)
         estimates = [said.elo for said in found if said.elo is not None]
         above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
         covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
-        assert above == pytest.approx(0.5, abs=0.06)
+        assert above == pytest.approx(0.5, abs=0.08)
         assert 0.92 < covered < 0.985
 
 

@@ -15,7 +15,7 @@ from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, EXIT_NO, Db, IsolationLe
 from arena.cli.entrants import by_hash, find_players
 from arena.cli.output import count_of, emit_json, emit_pairs, say
 from arena.cli.run import watch_signals
-from arena.cli.scale import Scale, elo_text
+from arena.cli.scale import Scale, elo_text, signed
 from arena.cli.site import Player, Site, check_jobs, check_places, open_site, open_site_lanes
 from arena.comparison import NEW, OLD, Comparison, begin, check_comparison, find_comparison
 from arena.comparison import run as play_all
@@ -228,7 +228,7 @@ def _named(entrant: Entrant) -> str:
 
 def _interval(found: Interval | None) -> str:
     assert found is not None
-    return f"{elo_text(found)}, 95 % from {found.low:+.1f} to {found.high:+.1f}"
+    return f"{elo_text(found)}, 95 % from {signed(found.low)} to {signed(found.high)}"
 
 
 def _faults(comparison: Comparison) -> dict[str, int]:

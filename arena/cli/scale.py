@@ -90,7 +90,7 @@ class Scale:
         assert self._comparison is not None
         said = self._comparison.judgement()
         parts = [
-            f"LLR {said.llr:+.2f} ({said.lower:+.2f} … {said.upper:+.2f})",
+            f"LLR {said.llr:+.2f} ({said.lower:+.2f}…{said.upper:+.2f})",
             f"Elo {elo_text(said.elo)}",
             count_of(said.sets, "set"),
             count_of(self._comparison.faults.total(), "fault"),
@@ -101,11 +101,16 @@ class Scale:
 
 def elo_text(found: Interval | None) -> str:
     """Return a difference with half of its 95 % interval."""
-    return f"{found.value:+.1f} ± {found.error:.1f}" if found else "n/a"
+    return f"{signed(found.value)} ± {found.error:.1f}" if found else "n/a"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign; there is no negative zero."""
+    return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def _more(said: Judgement) -> str:
-    return "" if said.more_sets is None else f"about {said.more_sets:.0f} more"
+    return "" if said.more_sets is None else f"~{said.more_sets:.0f} more"
 
 
 def _named(entrant: Entrant) -> str:
