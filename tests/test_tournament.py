@@ -511,6 +511,7 @@ def test_a_plan_comes_back_from_the_store_as_it_was(db: Database) -> None:
     assert msgspec.json.decode(new_tournament("t", Plan("swiss", {}, 1), "none", 1.0, 1).spec).keys() == {
         "format",
         "games",
+        "hypotheses",
         "rounds",
         "seats",
         "decks",

@@ -63,8 +63,8 @@ def compare(
         str, typer.Option("--game", help="A game or a preset; may be left out if both play one game.")
     ] = "",
     field: Annotated[str, typer.Option("--field", help="Who else is at the table: all, or names by commas.")] = "",
-    elo0: Annotated[float, typer.Option("--elo0", help="By H0, NEW is better by this.")] = _DEFAULT.elo0,
-    elo1: Annotated[float, typer.Option("--elo1", help="By H1, NEW is better by this.")] = _DEFAULT.elo1,
+    elo0: Annotated[float, typer.Option("--elo0", help="By H0, NEW is stronger by this.")] = _DEFAULT.elo0,
+    elo1: Annotated[float, typer.Option("--elo1", help="By H1, NEW is stronger by this.")] = _DEFAULT.elo1,
     alpha: Annotated[float, typer.Option("--alpha", help="The risk to accept H1 if H0 holds.")] = _DEFAULT.alpha,
     beta: Annotated[float, typer.Option("--beta", help="The risk to accept H0 if H1 holds.")] = _DEFAULT.beta,
     logistic: Annotated[bool, typer.Option("--logistic", help="elo0, elo1 are plain Elo, not normalised.")] = False,
@@ -193,9 +193,9 @@ def _entrant_name(argument: str, player: Player) -> str:
 
 
 _ANSWERS = {
-    "H1": "yes: NEW is better (H1 accepted)",
-    "H0": "no: NEW is not better by {:g} (H0 accepted)",
-    "": "undecided: neither is likely enough yet; give it more with --max-sets",
+    "H1": "yes: NEW is stronger by {elo1:+g} {unit} rather than by {elo0:+g} (H1 accepted)",
+    "H0": "no: NEW is stronger by {elo0:+g} {unit} rather than by {elo1:+g} (H0 accepted)",
+    "": "undecided: neither {elo0:+g} nor {elo1:+g} {unit} is likely enough; a larger --max-sets begins anew",
 }
 
 
@@ -203,13 +203,12 @@ def _show(comparison: Comparison, entrants: list[Entrant]) -> None:
     said, hypotheses = comparison.judgement(), comparison.plan.hypotheses
     assert hypotheses is not None
     unit = "Elo" if hypotheses.logistic else "normalised Elo"
-    typer.echo(_ANSWERS[said.verdict].format(hypotheses.elo1))
+    typer.echo(_ANSWERS[said.verdict].format(elo0=hypotheses.elo0, elo1=hypotheses.elo1, unit=unit))
     seats = count_of(comparison.plan.seats, "seat")
     pairs = [
         ("NEW", _named(entrants[NEW])),
         ("OLD", _named(entrants[OLD])),
         ("game", f"{comparison.game}, {seats}"),
-        ("asked", f"H0 {hypotheses.elo0:+g}, H1 {hypotheses.elo1:+g} {unit}"),
         ("LLR", f"{said.llr:+.2f}, bounds {said.lower:+.2f} and {said.upper:+.2f}"),
         ("Elo", _interval(said.elo)),
         ("normalised", _interval(said.normalised)),

@@ -53,17 +53,16 @@ def fitted_effect(shares: Floats, values: Floats, effect: float) -> Floats:
     """
     flat = np.full(shares.shape, 1 / len(values))
     current, factors = flat, np.ones(shares.shape)
-    for _ in range(_ROUNDS):
+    change, rounds = np.inf, 0
+    while change > _TOLERANCE and rounds < _ROUNDS:
         mean, sigma = (part[..., None] for part in moments(current, values))
         offsets = values - 0.5 - effect * sigma * (1 + ((values - mean) / sigma) ** 2) / 2
         low, high = _range(shares, offsets)
         solvable = ((low < 0) & (high > 0))[..., None]
         factors = _tilt(shares, np.where(solvable, offsets, values - 0.5))
         following = np.where(solvable, shares * factors, (current + flat) / 2)
-        change = np.abs(following - current).max()
+        change, rounds = np.abs(following - current).max(), rounds + 1
         current = following
-        if change < _TOLERANCE:
-            break
     return factors
 
 
@@ -89,14 +88,13 @@ def _tilt(shares: Floats, offsets: Floats) -> Floats:
     low, high = -1 / greatest, -1 / least
     x = np.zeros(low.shape)
     offsets = np.where(shares > 0, offsets, 0.0)
-    for _ in range(_STEPS):
+    change, steps = np.inf, 0
+    while change > _TOLERANCE and steps < _STEPS:
         terms = offsets / (1 + x[..., None] * offsets)
         excess = (shares * terms).sum(axis=-1)
         low, high = np.where(excess > 0, x, low), np.where(excess > 0, high, x)
         newton = x + excess / (shares * terms**2).sum(axis=-1)
         following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        change = np.abs(following - x).max(initial=0)
+        change, steps = np.abs(following - x).max(initial=0), steps + 1
         x = following
-        if change < _TOLERANCE:
-            break
     return 1 / (1 + x[..., None] * offsets)

@@ -68,7 +68,7 @@ def test_a_better_bot_is_found_kept_and_verified(site: Path) -> None:
     assert (code, again, events) == (0, found, [])
 
     told = arena("compare", "random@1", GREEDY, *FAST, "--quiet")
-    assert told.stdout.startswith("yes: NEW is better (H1 accepted)\n")
+    assert told.stdout.startswith("yes: NEW is stronger by +100 normalised Elo rather than by +0 (H1 accepted)\n")
     assert "random@1 (" in told.stdout
     verified = arena("verify", "--json")
     assert (verified.exit_code, json.loads(verified.stdout)["differences"]) == (0, [])
