@@ -16,6 +16,7 @@ from arena import __version__
 from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.luck import commitment, derive
+from arena.rating.sequential import Hypotheses
 from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
@@ -37,6 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
         rounds: rounds of a Swiss, cycles of a round robin; those of earlier stages among them.
         seats: at a table.
         decks: of a match.
+        hypotheses: what a comparison of two bots tests; None for everything else.
     """
 
     format: Literal["swiss", "round-robin"]
@@ -46,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
     decks: int = 1
     seatings: Mode = "mirror"
     clock: Clock = Clock()
+    hypotheses: Hypotheses | None = None
 
 
 def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:

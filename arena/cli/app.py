@@ -41,13 +41,14 @@ IsolationLevel = Annotated[
 ]
 Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
 
-_STARTS_BOTS = {"check", "submit", "play", "run", "bench", "doctor"}
+_STARTS_BOTS = {"check", "submit", "play", "run", "compare", "bench", "doctor"}
 """Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
 
 MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "compare": "compare",
     "crosstable": "tables",
     "db": "db",
     "disqualify": "corrections",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -195,7 +195,7 @@ async def _play(
     memory = Memory()
     finished = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, shown)
+        nursery.start_soon(watch_signals, stopping, nursery.cancel_scope, partial(_remark, shown))
         async with open_site_lanes(asked.site, asked.lanes) as pool:
             play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
             finished = await play(tournament, players)
@@ -244,7 +244,12 @@ async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player])
     return known
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: Sequence[Display]) -> None:
+def _remark(shown: Sequence[Display], text: str) -> None:
+    for display in shown:
+        display.remark(text)
+
+
+async def watch_signals(stopping: trio.Event, scope: trio.CancelScope, remark: Callable[[str], None]) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -252,8 +257,7 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: S
                 scope.cancel()
             else:
                 stopping.set()
-                for display in shown:
-                    display.remark("finishing the matches being played; again to stop now")
+                remark("finishing the matches being played; again to stop now")
 
 
 def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:

@@ -212,7 +212,8 @@ class _Rounds:
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
             self._check_players(line.game, match.table, seen)
-            seen.update(match.table)
+            if self._stored.kind == "tournament":  # in a comparison the same others sit at two tables
+                seen.update(match.table)
             self._add_match(line, match)
         if self._stored.kind == "tournament":
             tournaments.complete_round(self._db, self._stored.id, line.game, due)
