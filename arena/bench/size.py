@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from math import ceil, comb
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -52,7 +53,8 @@ class SizeCost(msgspec.Struct, frozen=True):
     """The result of the bench.
 
     Attributes:
-        growth_mb: of the coordinator's resident memory for each 100,000 matches, after the first fifth.
+        growth_mb: of the coordinator's resident memory for each 100,000 matches, from the second fifth to the last, by
+            the medians of both.
         slowdown: the time of a match in the last fifth over that in the second.
         deal_bytes: of the file for each deal, with all that belongs to it.
         record_bytes: of that, the deal's own record.
@@ -81,16 +83,17 @@ def measure(path: Path, deals: int) -> SizeCost:
     assert found.deal_bytes is not None
     assert found.record_bytes is not None
     warm = int(len(marks) * _WARM)
-    first, last = marks[warm], marks[-1]
-    slowdown = _pace(marks[-warm - 1 :]) / _pace(marks[warm : 2 * warm + 1])
+    early, late = marks[warm : 2 * warm + 1], marks[-warm - 1 :]
+    grown_mb = median(mark.resident_mb for mark in late) - median(mark.resident_mb for mark in early)
+    apart = max(1, late[0].matches - early[0].matches)
     return SizeCost(
-        matches=last.matches,
+        matches=marks[-1].matches,
         deals=found.counts["deals"],
         file_mb=found.file_bytes / 1e6,
         deal_bytes=found.deal_bytes,
         record_bytes=found.record_bytes,
-        growth_mb=(last.resident_mb - first.resident_mb) / (last.matches - first.matches) * 100_000,
-        slowdown=slowdown,
+        growth_mb=grown_mb / apart * 100_000,
+        slowdown=_pace(late) / _pace(early),
         peaks=tuple(_peak(command, path) for command in _commands()),
     )
 

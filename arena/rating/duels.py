@@ -93,8 +93,8 @@ class _Block(NamedTuple):
     """Rows that are packed: all duels of some decks.
 
     Attributes:
-        decks: their ids, ascending.
-        packed: the other columns, the deck as its place in `decks`.
+        decks: their ids.
+        packed: all columns, of the decks only where another one begins.
     """
 
     decks: npt.NDArray[np.uint64]
@@ -152,9 +152,12 @@ class Collector:
                 same = np.ones(len(where), np.int64)
                 self._open.append(_Rows(ids[rows[where, 0]], low, high, seats * same, halves, same))
         if sum(len(rows.deck) for rows in self._open) >= _BLOCK_ROWS:
-            self._open = [_summed(self._open)]
-            if len(self._open[0].deck) >= _BLOCK_ROWS:
-                self._seal(self._open.pop())
+            left = _summed(self._open)
+            while len(left.deck) >= _BLOCK_ROWS:
+                end = int(np.searchsorted(left.deck, left.deck[_BLOCK_ROWS - 1], side="right"))
+                self._seal(_cut(left, slice(end)))
+                left = _cut(left, slice(end, None))
+            self._open = [left]
 
     def _seal(self, rows: _Rows) -> None:
         self._blocks.append(_packed(rows))
@@ -165,11 +168,12 @@ class Collector:
         late = [block for block in self._blocks if np.isin(ids, block.decks).any()]
         if not late:
             return
-        kept = [block for block in self._blocks if not any(block is one for one in late)]
-        self._blocks, self._sealed = [], _NO_ROWS
-        for block in kept:
-            self._seal(_unpacked(block))
-        self._open += map(_unpacked, late)
+        self._blocks = [block for block in self._blocks if not any(block is one for one in late)]
+        for rows in map(_unpacked, late):
+            self._open.append(rows)
+            without = _of_one_deck(rows)
+            without = without._replace(halves=-without.halves, amount=-without.amount)
+            self._sealed = _summed([self._sealed, without])
 
     def blocks(self) -> Iterator[Duels]:
         """Yield the duels of all deals taken so far in parts that hold whole decks; there is at least one."""
@@ -238,20 +242,31 @@ def _summed(parts: Sequence[_Rows]) -> _Rows:
     return _Rows(*(key[starts] for key in keys), *sums)
 
 
+def _cut(rows: _Rows, where: slice) -> _Rows:
+    return _Rows(rows.deck[where], *(column[where] for column in rows[1:]))
+
+
 def _of_one_deck(rows: _Rows) -> _Rows:
     """Return rows summed over their decks."""
     return _summed([rows._replace(deck=np.zeros_like(rows.deck))])
 
 
 def _packed(rows: _Rows) -> _Block:
-    decks, places = np.unique(rows.deck, return_inverse=True)
-    columns = [np.diff(places, prepend=0), *rows[1:]]
-    return _Block(decks, zlib.compress(b"".join(column.astype(np.int32).tobytes() for column in columns)))
+    """Pack rows; decks with the same tables follow each other, so that packing sees what repeats."""
+    _, starts, places = np.unique(rows.deck, return_index=True, return_inverse=True)
+    tables = np.add.reduceat((rows.low * 1_000_003 + rows.high) * 8191 % 999_999_937, starts)
+    order = np.argsort(tables[places], kind="stable")
+    sorted_decks = rows.deck[order]
+    is_new = sorted_decks != np.roll(sorted_decks, 1)
+    is_new[:1] = True
+    columns = [is_new, *(column[order] for column in rows[1:])]
+    packed = zlib.compress(b"".join(column.astype(np.int32).tobytes() for column in columns), 9)
+    return _Block(sorted_decks[is_new], packed)
 
 
 def _unpacked(block: _Block) -> _Rows:
     columns = np.frombuffer(zlib.decompress(block.packed), np.int32).reshape(len(_Rows._fields), -1).astype(np.int64)
-    return _Rows(block.decks[np.cumsum(columns[0])], *columns[1:])
+    return _Rows(block.decks[np.cumsum(columns[0]) - 1], *columns[1:])
 
 
 def _ranks(numbers: Mapping[str, int]) -> Longs:
