@@ -30,7 +30,7 @@ from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
-from arena.store.database import open_runner
+from arena.store.database import open_reader, open_runner
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import Memory
 from arena.tournament import run as play_all
@@ -105,6 +105,10 @@ def run(
 
         leaderboard("", db, False)
         where = "" if db == DEFAULT_DB else f" --db {db}"
+        with open_reader(db) as reader:
+            failed = len(matches.faults(reader, tournament=found.id))
+        if failed:
+            say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
 
 
