@@ -62,6 +62,7 @@ MODULES = {
     "retire": "bots",
     "reveal": "verify",
     "run": "run",
+    "serve": "serve",
     "standings": "views",
     "submit": "bots",
     "trace": "views",

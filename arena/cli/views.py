@@ -15,7 +15,7 @@ from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
-from arena.games import GAMES, PRESETS
+from arena.games import PRESETS
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
@@ -23,6 +23,7 @@ from arena.store.corrections import Correction, corrections
 from arena.store.database import open_reader
 from arena.store.matches import StoredMatch
 from arena.store.ratings import PoolRow
+from arena.words import rule_words
 
 Deal = Annotated[str, typer.Argument(help="A deal's name, MATCH-DECK-LEG, e.g. 17-3-0; `last` for the newest.")]
 
@@ -74,12 +75,12 @@ def _games(pools: Sequence[PoolRow]) -> str:
 
 def _pool_words(pool: PoolRow) -> list[str]:
     """Return what tells a pool from others; of its options only those that are not the defaults."""
-    name, version, texts = parse_rule_set_id(pool.key.rule_set)
-    game = GAMES[name]
-    usual = {option: show_value(found.default_for(pool.key.seats)) for option, found in game.schema.items()}
-    changed = [f"{option}={text}" for option, text in texts.items() if usual.get(option) != text]
-    old = [f"rules of version {version}"] if version != game.version else []
-    return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
+    return [
+        *rule_words(pool.key.rule_set, pool.key.seats),
+        f"{pool.key.seats} seats",
+        pool.key.isolation,
+        f"{pool.deals} deals",
+    ]
 
 
 def _overall(db: Database, pools: Sequence[PoolRow]) -> Sequence[Rating]:

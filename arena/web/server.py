@@ -1,0 +1,230 @@
+"""Serves the pages of a database: reads only, and tells open pages of each commit by server-sent events."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import ipaddress
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from arena.errors import ArenaError
+from arena.store.database import open_reader
+from arena.store.watching import Mark, watching
+from arena.web import downloads, pages, rendering
+from arena.web.page import Page, Source
+from arena.web.rendering import Frame
+
+POLL_S = 0.25
+"""How often the database is looked at; a look costs some microseconds."""
+KEEP_ALIVE_S = 15.0
+"""A comment as often keeps proxies from closing a quiet stream, and finds readers that have left."""
+MAX_STREAMS = 64
+CACHED = 256
+"""Pages kept until the next commit, so that all who look at one share the work."""
+
+HEADERS = {
+    "Content-Security-Policy": f"{rendering.POLICY}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Body(NamedTuple):
+    """An answer, ready to be sent."""
+
+    status: int
+    type: str
+    data: bytes
+
+    @property
+    def tag(self) -> str:
+        """The ETag; weak, since it may be sent compressed."""
+        return f'W/"{hashlib.sha256(self.data).hexdigest()[:24]}"'
+
+
+class Site:
+    """The pages of a database, each made once for each state of it."""
+
+    def __init__(self, db: Path) -> None:
+        self._db = db
+        self._kept: dict[str, Body] = {}
+        self._mark: Mark = ()
+        self._lock = threading.Lock()
+
+    def get(self, path: str, mark: Mark) -> Body:
+        """Return what an address of the site is.
+
+        Args:
+            mark: of the database's state now.
+        """
+        if path in rendering.static_files():
+            return Body(200, *rendering.static_files()[path])
+        with self._lock:
+            if mark != self._mark or not mark or len(self._kept) > CACHED:
+                self._kept, self._mark = {}, mark
+            kept = self._kept
+        if path not in kept:
+            kept[path] = self._made(path)  # of a state not older than the mark
+        return kept[path]
+
+    def _made(self, path: str) -> Body:
+        name, _, end = path.rpartition(".")
+        try:
+            with open_reader(self._db) as db:
+                source = Source(db)
+                page = pages.page(source, name) if end in ("html", "json") else None
+                status = 200 if page else 404
+                shown = page or _missing("There is no such page", f"{path} leads nowhere, or is not told yet.")
+                return _body(shown, path if page else "index.html", source.tabs, status)
+        except ArenaError as error:
+            return _body(_missing("The database cannot be read", str(error)), "index.html", [], 503)
+
+    def download(self, path: str) -> Iterator[bytes]:
+        """Yield a table, read in the thread that asks for it."""
+        with open_reader(self._db) as db:
+            yield from downloads.download(db, path)
+
+
+def _missing(title: str, words: str) -> Page:
+    return Page("missing", title, {"words": words})
+
+
+def _body(page: Page, path: str, tabs: list[tuple[str, str]], status: int) -> Body:
+    if path.endswith(".json") and status == 200:
+        return Body(status, "application/json", rendering.json(page))
+    frame = Frame(tabs, lambda _: True, "Served by arena", live=True)
+    return Body(status, "text/html; charset=utf-8", rendering.html(page, path, frame))
+
+
+def application(db: Path, names: Collection[str] = (), stopping: Callable[[], bool] = lambda: False) -> Starlette:
+    """Return the application that serves a database.
+
+    Args:
+        names: names of this host besides `localhost`; addresses in numbers are always allowed, since no other site can
+            make a browser take a number for its own name.
+        stopping: tells whether streams are to end.
+    """
+    site = Site(db)
+    state = _Events(stopping)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        with watching(db) as mark:
+            state.mark = mark
+            yield
+
+    async def get(request: Request) -> Response:
+        path = request.path_params["path"] or "index.html"
+        if path in downloads.FILES:
+            return StreamingResponse(site.download(path), media_type=downloads.FILES[path], headers=HEADERS)
+        body = await anyio.to_thread.run_sync(site.get, path, state.mark())
+        headers = {**HEADERS, "ETag": body.tag, "Cache-Control": "no-cache"}
+        if body.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(body.data, body.status, headers, media_type=body.type)
+
+    async def events(request: Request) -> Response:
+        if state.open >= MAX_STREAMS:
+            return Response("too many open streams\n", 503, {"Retry-After": "30"})
+        return StreamingResponse(state.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    routes = [Route("/events", events), Route("/{path:path}", get)]
+    middleware = [Middleware(_OwnHost, names=frozenset(names)), Middleware(GZipMiddleware, minimum_size=500)]
+    return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
+
+
+class _Events:
+    """Streams that say `changed` after each commit."""
+
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self.mark: Callable[[], Mark] = tuple
+        self.open = 0
+        self._stopping = stopping
+
+    async def stream(self) -> AsyncIterator[str]:
+        self.open += 1
+        try:
+            before = self.mark()
+            yield "retry: 1000\n\n"
+            quiet = 0.0
+            while not self._stopping():
+                await anyio.sleep(POLL_S)
+                quiet += POLL_S
+                if (now := self.mark()) != before:
+                    before, quiet = now, 0.0
+                    yield "event: changed\ndata:\n\n"
+                elif quiet >= KEEP_ALIVE_S:
+                    quiet = 0.0
+                    yield ": still here\n\n"
+        finally:
+            self.open -= 1
+
+
+class _OwnHost:
+    """Refuses requests that name a host which is not ours, as those of a rebound name of another site do."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app = app
+        self._names = {"localhost", *(name.lower() for name in names)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+            if not self._is_ours(given):
+                refusal = Response("this server has no such name; see arena serve --help, --name\n", 421)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_ours(self, given: str) -> bool:
+        host = given.rsplit(":", 1)[0] if not given.endswith("]") else given
+        try:
+            ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            return host.lower() in self._names
+        return True
+
+
+class Server(uvicorn.Server):
+    """Serves a database at a bound socket, `run([socket])`, until a signal or `should_exit` ends it."""
+
+    def __init__(self, db: Path, names: Collection[str] = (), listening: Callable[[], None] = lambda: None) -> None:
+        """Prepare to serve.
+
+        Args:
+            names: as for `application`.
+            listening: called once requests are answered.
+        """
+        config = uvicorn.Config(
+            application(db, names, lambda: self.should_exit),
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            ws="none",
+            server_header=False,
+            limit_concurrency=400,
+            timeout_keep_alive=10,
+            timeout_graceful_shutdown=2,
+        )
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self._listening()
