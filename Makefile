@@ -26,8 +26,7 @@ test: $(VENV)/.test
 PURE := arena/errors.py,arena/luck.py,arena/cards.py,arena/rules.py,arena/games/*,arena/records.py,arena/wire.py,arena/schedule/*,arena/rating/*,arena/verdict.py
 coverage: $(VENV)/.test
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m $(PYTEST) -m "not nightly"
-	@$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m $(PYTEST) -m "not nightly" --cov --cov-report=
 	$(BIN)/python -m coverage report --include='$(PURE)' --fail-under=100
 	$(BIN)/python -m coverage report --fail-under=90
 

@@ -41,9 +41,9 @@ def faults(
         return
     columns = ("<deal", "step", "<bot", "<fault", "<~what")
     emit_table(columns, ((_deal(one), one.fault.step, one.name, _kind(one), one.fault.text) for one in chosen))
-    where = chosen[-1]
-    say(f"arena why {_deal(where)} --bot {where.name} tells more of the last, and what to do about it")
-    say(f"arena trace {_deal(where)} --seat {where.fault.seat} shows what led to it")
+    last = chosen[-1]
+    say(f"arena why {_deal(last)} --bot {last.name} tells more of the last, and what to do about it")
+    say(f"arena trace {_deal(last)} --seat {last.fault.seat} shows what led to it")
 
 
 def _deal(one: StoredFault) -> str:

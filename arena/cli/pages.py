@@ -7,14 +7,18 @@ import shutil
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from arena.cli.output import count_of, emit_json, say
 from arena.errors import ConfigError
 from arena.store.database import open_reader
+
+if TYPE_CHECKING:
+    from arena.web.page import Source
 
 REPLAYS = "last:300"
 """Some 40 MB with their JSON twins; all the replays of a long tournament are more than most hosts take."""
@@ -69,7 +73,7 @@ def _put(part: Path, target: Path, *, force: bool) -> None:
             file.replace(place)
 
 
-def show(db: Path, choose: Callable[..., Iterable[str]]) -> None:
+def show(db: Path, choose: Callable[[Source], Sequence[str]]) -> None:
     """Write some pages into a temporary folder and open the first in the browser; it stays for the browser to read.
 
     Args:
@@ -81,7 +85,7 @@ def show(db: Path, choose: Callable[..., Iterable[str]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="arena-"))
     with open_reader(db) as opened:
         source = Source(opened)
-        paths = list(choose(source))
+        paths = choose(source)
         write_pages(source, folder, paths, time.time())
     first = folder / paths[0]
     typer.echo(first)

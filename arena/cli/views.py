@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from sqlite_utils import Database
 
-from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
@@ -33,8 +34,12 @@ def leaderboard(
     game: Annotated[str, typer.Argument(help="One game; by default all of them and the overall table.")] = "",
     db: Db = DEFAULT_DB,
     as_json: Json = False,
+    in_browser: InBrowser = False,
 ) -> None:
     """Show how strong the bots are, for each pool of results and overall."""
+    if in_browser:
+        _open_leaderboard(db, game)
+        return
     with open_reader(db) as opened:
         pools = [pool for pool in ratings.pools(opened) if _is_of(pool, game)]
         if game and not pools:
@@ -55,6 +60,23 @@ def leaderboard(
     _say_unverified(sum(pool.unverified for pool in pools), sum(pool.deals for pool in pools))
     if practice:
         say("some results are practice: played from a short --seed, which can be guessed")
+
+
+def _open_leaderboard(path: Path, game: str) -> None:
+    from arena.cli.pages import show
+    from arena.web.page import Source, pool_path
+    from arena.web.pages import leaderboard_paths
+
+    def choose(source: Source) -> list[str]:
+        paths = list(leaderboard_paths(source))
+        first = [pool_path(pool.id) for pool in source.largest if _is_of(pool, game)] if game else paths
+        if not first:
+            raise ConfigError(
+                f"no results are rated{f' for game {game!r}' if game else ''}; rated: {_games(source.pools)}"
+            )
+        return [first[0], *(one for one in paths if one != first[0])]
+
+    show(path, choose)
 
 
 def _say_unverified(some: int, deals: int) -> None:
