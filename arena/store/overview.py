@@ -83,10 +83,12 @@ _MATCHES = (
 )
 
 
-def latest_matches(db: Database, count: int) -> list[MatchRow]:
-    """Return the matches of all tournaments and plays that began last, the newest first."""
-    query = _MATCHES + "WHERE m.started_at IS NOT NULL ORDER BY m.started_at DESC LIMIT ?"
-    return [_match_row(row) for row in db.query(query, (count,))]
+def latest_matches(db: Database, count: int, pool: int | None = None) -> list[MatchRow]:
+    """Return the matches of a pool, or of all tournaments and plays, that began last, the newest first."""
+    only = "AND pool = :pool " if pool is not None else ""
+    newest = f"SELECT id FROM match WHERE started_at IS NOT NULL {only}ORDER BY started_at DESC, id DESC LIMIT :count"
+    query = _MATCHES + f"WHERE m.id IN ({newest}) ORDER BY m.started_at DESC, m.id DESC"
+    return [_match_row(row) for row in db.query(query, {"pool": pool, "count": count})]
 
 
 def matches_of_round(db: Database, tournament: int, game: str, number: int) -> list[MatchRow]:
@@ -102,12 +104,14 @@ def match_row(db: Database, number: int) -> MatchRow | None:
 
 def matches_of_bot(db: Database, name: str, count: int) -> list[MatchRow]:
     """Return the played matches of a bot that began last, under its name or as `NAME@VERSION`, the newest first."""
-    query = _MATCHES + (
-        "WHERE m.started_at IS NOT NULL AND m.id IN (SELECT p.match FROM place p JOIN entrant e "
+    newest = (
+        "SELECT id FROM match WHERE started_at IS NOT NULL AND id IN (SELECT p.match FROM place p JOIN entrant e "
         "ON e.tournament = p.tournament AND e.number = p.entrant "
-        "WHERE e.name = ? OR substr(e.name, 1, length(?) + 1) = ? || '@') ORDER BY m.started_at DESC LIMIT ?"
+        "WHERE e.name = :name OR substr(e.name, 1, length(:name) + 1) = :name || '@') "
+        "ORDER BY started_at DESC, id DESC LIMIT :count"
     )
-    return [_match_row(row) for row in db.query(query, (name, name, name, count))]
+    query = _MATCHES + f"WHERE m.id IN ({newest}) ORDER BY m.started_at DESC, m.id DESC"
+    return [_match_row(row) for row in db.query(query, {"name": name, "count": count})]
 
 
 def _match_row(row: dict[str, object]) -> MatchRow:

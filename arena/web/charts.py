@@ -12,8 +12,10 @@ from markupsafe import Markup, escape
 
 _WHISKER = 110, 18
 _SPARK = 76, 20
-_CHART = 640, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 104, 12, 26
+_CHART = 640, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 132, 12, 34
+_LINE = 20
+"""Height of a line of text."""
 
 
 class Scale(NamedTuple):
@@ -92,7 +94,7 @@ def chart(curves: Sequence[Curve], title: str) -> Markup:
     parts = [f'<svg class="chart" viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>']
     for tick in _ticks(scale):
         parts.append(f'<path class="grid" d="M{_LEFT} {y(tick)}H{width - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:,}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 6:.1f}" text-anchor="end">{tick:,}</text>')
     longest = max(curves, key=lambda curve: len(curve.points)).points
     every_nth = -(-len(longest) // 8)
     for index in range(0, len(longest), every_nth):
@@ -104,7 +106,7 @@ def chart(curves: Sequence[Curve], title: str) -> Markup:
         parts.append(_curve(number % 6, points))
         label = _free(points[-1][1], taken)
         parts.append(
-            f'<text class="c{number % 6}" x="{points[-1][0] + 8:.1f}" y="{label + 4:.1f}">{escape(curve.name)}</text>'
+            f'<text class="c{number % 6}" x="{points[-1][0] + 8:.1f}" y="{label + 6:.1f}">{escape(curve.name)}</text>'
         )
     return Markup("".join(parts) + "</svg>")
 
@@ -117,7 +119,7 @@ def _curve(number: int, points: Sequence[tuple[float, float]]) -> str:
 
 def _free(wanted: float, taken: list[float]) -> float:
     """Return a height for a label, moved down until it covers no other."""
-    while any(abs(wanted - other) < 14 for other in taken):
+    while any(abs(wanted - other) < _LINE for other in taken):
         wanted += 4
     taken.append(wanted)
     return wanted

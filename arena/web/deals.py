@@ -12,7 +12,18 @@ from arena.store.matches import StoredMatch
 from arena.store.overview import MatchRow
 from arena.web.faults import fault_rows
 from arena.web.leaderboards import match_data
-from arena.web.page import Data, Page, Source, bot_link, deal_name, game_path, match_path, replay_path, tournament_path
+from arena.web.page import (
+    Data,
+    Page,
+    Source,
+    bot_link,
+    deal_name,
+    game_path,
+    isolation_words,
+    match_path,
+    replay_path,
+    tournament_path,
+)
 from arena.words import action_words, event_words, reason_words, rule_words
 
 
@@ -27,7 +38,7 @@ def match(source: Source, number: int) -> Page | None:
         "rules": " · ".join([*rule_words(stored.rule_set, len(stored.names)), f"{len(stored.names)} seats"]),
         "decks": len(stored.decks),
         "legs": len(stored.legs),
-        "isolation": stored.isolation,
+        "isolation": isolation_words(stored.isolation) if stored.isolation else None,
         "deals": [_deal_data(source, stored, row, deal) for deal in _deals(source, row)],
         "fault_rows": fault_rows(source, match=number),
     }

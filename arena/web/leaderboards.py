@@ -19,6 +19,7 @@ from arena.web.page import (
     Source,
     bot_path,
     game_path,
+    isolation_words,
     language,
     match_path,
     pool_path,
@@ -73,7 +74,7 @@ def tournament_data(source: Source, one: Tournament) -> Data:
         "games": games,
         "played": sum(progress.played for progress in far.values()),
         "matches": one.match_count,
-        "isolation": one.isolation,
+        "isolation": isolation_words(one.isolation),
         "practice": one.practice,
         "created_at": one.created_at,
         "finished_at": one.finished_at,
@@ -102,6 +103,7 @@ def leaderboard(source: Source, pool: PoolRow) -> Page:
         "pools": [_pool_data(pool)],
         "bots": rows,
         "curves": _curves(source, found[:_CURVES], past),
+        "latest": [match_data(one) for one in overview.latest_matches(source.db, _LATEST, pool.id)],
     }
     return Page("leaderboard", f"{pool.key.game.title()} ratings", data, pool_path(_chief(source, pool)))
 
@@ -122,6 +124,7 @@ def overall(source: Source) -> Page:
         "pools": [_pool_data(pool) for pool in source.largest],
         "bots": rows,
         "curves": [],
+        "latest": [match_data(one) for one in overview.latest_matches(source.db, _LATEST)],
     }
     return Page("leaderboard", "Overall ratings", data)
 
@@ -130,8 +133,14 @@ def _of_all_pools(source: Source, here: str) -> Data:
     every = [{"page": pool_path(pool.id), "words": pool_words(pool)} for pool in source.pools]
     if (mean := _overall_link(source)) is not None:
         every.insert(0, {"page": mean, "words": "overall"})
-    practice = ratings.has_practice(source.db)
-    return {"here": here, "all_pools": every, "practice": practice, "overall": here == OVERALL}
+    unfinished = [one for one in tournaments.tournaments(source.db) if one.finished_at is None]
+    return {
+        "here": here,
+        "all_pools": every,
+        "practice": ratings.has_practice(source.db),
+        "overall": here == OVERALL,
+        "running": [tournament_data(source, one) for one in unfinished],
+    }
 
 
 def _pool_data(pool: PoolRow) -> Data:

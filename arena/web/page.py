@@ -132,7 +132,13 @@ def replay_path(deal: str) -> str:
 
 def pool_words(pool: PoolRow) -> str:
     """Return what tells a pool from others."""
-    return " · ".join([*rule_words(pool.key.rule_set, pool.key.seats), f"{pool.key.seats} seats", pool.key.isolation])
+    rules = rule_words(pool.key.rule_set, pool.key.seats)
+    return " · ".join([*rules, f"{pool.key.seats} seats", isolation_words(pool.key.isolation)])
+
+
+def isolation_words(level: str) -> str:
+    """Return an isolation level for somebody who does not know that there are any."""
+    return "no isolation" if level == "none" else level
 
 
 @lru_cache(maxsize=4096)

@@ -77,10 +77,10 @@ def html(page: Page, path: str, frame: Frame) -> bytes:
 
     def link(target: str | None, text: object, kind: str = "") -> Markup:
         words = escape(harmless(str(text)))
-        class_ = Markup(' class="{}"').format(kind) if kind else ""
+        class_ = f' class="{kind}"' if kind else ""  # our own words, as all that is put together here
         if target is None or not frame.there(target):
-            return Markup("<span{}>{}</span>").format(class_, words)
-        return Markup('<a href="{}{}"{}>{}</a>').format(root, target, class_, words)
+            return Markup(f"<span{class_}>{words}</span>")
+        return Markup(f'<a href="{root}{target}"{class_}>{words}</a>')
 
     template = _environment().get_template(f"{page.kind}.html")
     shown = {"root": root, "link": link, "page": page, "frame": frame, "twin": f"{path[:-5]}.json", "policy": POLICY}
@@ -123,7 +123,7 @@ def _utc(moment: float | None) -> Markup:
         return Markup("–")
     there = time.gmtime(moment)
     words = f"{there.tm_mday} {time.strftime('%b %Y %H:%M', there)} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(time.strftime("%Y-%m-%dT%H:%M:%SZ", there), words)
+    return Markup(f'<time datetime="{time.strftime("%Y-%m-%dT%H:%M:%SZ", there)}">{words}</time>')
 
 
 def _seconds(micros: int) -> str:
