@@ -47,7 +47,7 @@ class _Watch:
     def _open(self, file: Mark) -> None:
         self.close()
         uri = f"{self._path.absolute().as_uri()}?mode=ro"
-        self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(uri, timeout=0, uri=True, isolation_level=None, check_same_thread=False)
         self._file = file
         self._opened += 1
 

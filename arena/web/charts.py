@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-_WHISKER = 110, 18
-_SPARK = 76, 20
+_WHISKER = 110
+_SPARK = 76
+"""Widths that the style sheet gives them."""
 _CHART = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 132, 12, 34
 _LINE = 20
@@ -46,28 +47,25 @@ def scale_of(rows: Sequence[tuple[float, float | None]]) -> Scale:
 
 def whisker(elo: float, error: float | None, scale: Scale) -> Markup:
     """Draw a value with its interval."""
-    width, height = _WHISKER
+    width = _WHISKER
     inner = width - 8
     at = scale.at(elo, inner) + 4
     low, high = (scale.at(end, inner) + 4 for end in (elo - (error or 0), elo + (error or 0)))
     bar = f'<rect class="e" x="{low}" y="7" width="{max(high - low, 1):.1f}" height="4" rx="2"/>' if error else ""
     return Markup(
-        f'<svg class="whisker" width="{width}" height="{height}" aria-hidden="true">'
+        '<svg class="whisker" aria-hidden="true">'
         f'<path d="M0 9H{width}"/>{bar}<circle cx="{at:.1f}" cy="9" r="3"/></svg>'
     )
 
 
 def sparkline(values: Sequence[float]) -> Markup:
     """Draw how a value went."""
-    width, height = _SPARK
     if len(values) < 2:
-        return Markup('<svg class="spark" width="76" height="20" aria-hidden="true"></svg>')
+        return Markup("–")
     scale = Scale(min(values), max(values) if max(values) - min(values) > 1 else min(values) + 1)
-    step = (width - 4) / (len(values) - 1)
+    step = (_SPARK - 4) / (len(values) - 1)
     points = " ".join(f"{2 + i * step:.0f},{18 - scale.at(v, 16):.0f}" for i, v in enumerate(values))
-    return Markup(
-        f'<svg class="spark" width="{width}" height="{height}" aria-hidden="true"><polyline points="{points}"/></svg>'
-    )
+    return Markup(f'<svg class="spark" aria-hidden="true"><polyline points="{points}"/></svg>')
 
 
 def _ticks(scale: Scale) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from arena.errors import IllegalAction
+from arena.errors import ConfigError, IllegalAction
 from arena.records import DealRecord
 from arena.retelling import Moment, moments
 from arena.store import matches, overview
@@ -116,6 +116,8 @@ def _told(stored: StoredMatch, played: DealRecord) -> Data:
         told.extend(_moment(stored.game, moment, names) for moment in moments(stored, played))
     except IllegalAction as error:
         return {"moments": told, "problem": f"the deal breaks the rules: {error}"}
+    except ConfigError as error:  # it is of another version of the rules
+        return {"moments": told, "problem": str(error)}
     return {"moments": told, "problem": None}
 
 

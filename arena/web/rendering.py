@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,7 +55,7 @@ def static_files() -> Mapping[str, tuple[str, bytes]]:
     folder = resources.files("arena.web") / "static"
     return {
         f"static/{file.name}": (
-            _TYPES.get(file.name.rpartition(".")[2], "text/plain; charset=utf-8"),
+            _TYPES.get(Path(file.name).suffix, _PLAIN),
             file.read_bytes(),
         )
         for file in folder.iterdir()
@@ -76,7 +77,7 @@ def html(page: Page, path: str, frame: Frame) -> bytes:
     root = "../" * path.count("/")
 
     def link(target: str | None, text: object, kind: str = "") -> Markup:
-        words = escape(harmless(str(text)))
+        words = escape(text)
         class_ = f' class="{kind}"' if kind else ""  # our own words, as all that is put together here
         if target is None or not frame.there(target):
             return Markup(f"<span{class_}>{words}</span>")
@@ -84,7 +85,7 @@ def html(page: Page, path: str, frame: Frame) -> bytes:
 
     template = _environment().get_template(f"{page.kind}.html")
     shown = {"root": root, "link": link, "page": page, "frame": frame, "twin": f"{path[:-5]}.json", "policy": POLICY}
-    return template.render({**page.data, **shown}).encode()
+    return harmless(template.render({**page.data, **shown})).encode()  # all of it at once: nothing can slip by
 
 
 @cache
@@ -93,7 +94,6 @@ def _environment() -> Environment:
         loader=PackageLoader("arena.web"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -108,13 +108,8 @@ def _environment() -> Environment:
     return made
 
 
-def _harmless(value: object) -> object:
-    """Return what a template shows, texts without control characters; `Markup` is our own."""
-    return harmless(value) if type(value) is str else value
-
-
 def _chart(curves: list[dict[str, list[tuple[str, float]]]], title: str) -> Markup:
-    return charts.chart([charts.Curve(harmless(str(one["name"])), one["points"]) for one in curves], title)
+    return charts.chart([charts.Curve(str(one["name"]), one["points"]) for one in curves], title)
 
 
 def _utc(moment: float | None) -> Markup:

@@ -34,8 +34,10 @@ KEEP_ALIVE_S = 15.0
 """A comment as often keeps proxies from closing a quiet stream, and finds readers that have left."""
 MAX_STREAMS = 64
 CACHED = 256
-"""Pages kept until the next commit, so that all who look at one share the work."""
+"""Addresses kept until the next commit, so that all who look at a page share the work."""
 
+_HTML = "text/html; charset=utf-8"
+_NOTE = "Served by arena"
 HEADERS = {
     "Content-Security-Policy": f"{rendering.POLICY}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -57,13 +59,21 @@ class Body(NamedTuple):
         return f'W/"{hashlib.sha256(self.data).hexdigest()[:24]}"'
 
 
+class _State:
+    """What was made of one state of the database."""
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+        self.kept: dict[str, Body] = {}
+        self.making: dict[str, threading.Lock] = {}
+
+
 class Site:
     """The pages of a database, each made once for each state of it."""
 
     def __init__(self, db: Path) -> None:
         self._db = db
-        self._kept: dict[str, Body] = {}
-        self._mark: Mark = ()
+        self._state = _State(())
         self._lock = threading.Lock()
 
     def get(self, path: str, mark: Mark) -> Body:
@@ -75,12 +85,17 @@ class Site:
         if path in rendering.static_files():
             return Body(200, *rendering.static_files()[path])
         with self._lock:
-            if mark != self._mark or not mark or len(self._kept) > CACHED:
-                self._kept, self._mark = {}, mark
-            kept = self._kept
-        if path not in kept:
-            kept[path] = self._made(path)  # of a state not older than the mark
-        return kept[path]
+            if mark != self._state.mark or not mark or len(self._state.making) > CACHED:
+                self._state = _State(mark)
+            state = self._state
+            making = state.making.setdefault(path, threading.Lock())
+        with making:  # many who ask at once, as after a commit, wait for the first
+            if path in state.kept:
+                return state.kept[path]
+            made = self._made(path)  # of a state not older than the mark
+            if made.status == 200:
+                state.kept[path] = made
+            return made
 
     def _made(self, path: str) -> Body:
         name, _, end = path.rpartition(".")
@@ -88,11 +103,13 @@ class Site:
             with open_reader(self._db) as db:
                 source = Source(db)
                 page = pages.page(source, name) if end in ("html", "json") else None
-                status = 200 if page else 404
-                shown = page or _missing("There is no such page", f"{path} leads nowhere, or is not told yet.")
-                return _body(shown, path if page else "index.html", source.tabs, status)
+                if page is None:
+                    return _refusal(path, 404, "There is no such page", f"{path} leads nowhere, or is not told yet.")
+                if end == "json":
+                    return Body(200, "application/json", rendering.json(page))
+                return Body(200, _HTML, rendering.html(page, path, Frame(source.tabs, _everywhere, _NOTE, live=True)))
         except ArenaError as error:
-            return _body(_missing("The database cannot be read", str(error)), "index.html", [], 503)
+            return _refusal(path, 503, "This cannot be shown now", str(error))
 
     def download(self, path: str) -> Iterator[bytes]:
         """Yield a table, read in the thread that asks for it."""
@@ -100,15 +117,14 @@ class Site:
             yield from downloads.download(db, path)
 
 
-def _missing(title: str, words: str) -> Page:
-    return Page("missing", title, {"words": words})
+def _refusal(path: str, status: int, title: str, words: str) -> Body:
+    """Return a page that says why there is none."""
+    page = Page("missing", title, {"words": words})
+    return Body(status, _HTML, rendering.html(page, path, Frame([], _everywhere, _NOTE)))
 
 
-def _body(page: Page, path: str, tabs: list[tuple[str, str]], status: int) -> Body:
-    if path.endswith(".json") and status == 200:
-        return Body(status, "application/json", rendering.json(page))
-    frame = Frame(tabs, lambda _: True, "Served by arena", live=True)
-    return Body(status, "text/html; charset=utf-8", rendering.html(page, path, frame))
+def _everywhere(_: str) -> bool:
+    return True
 
 
 def application(db: Path, names: Collection[str] = (), stopping: Callable[[], bool] = lambda: False) -> Starlette:
@@ -139,6 +155,8 @@ def application(db: Path, names: Collection[str] = (), stopping: Callable[[], bo
         return Response(body.data, body.status, headers, media_type=body.type)
 
     async def events(request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         if state.open >= MAX_STREAMS:
             return Response("too many open streams\n", 503, {"Retry-After": "30"})
         return StreamingResponse(state.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
