@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -22,6 +23,7 @@ _FILES = {
     "isolation": ("Isolation", "docs/isolation.md"),
 }
 TEXTS = tuple(_FILES)
+_TABLE = '<div class="scroll" role="region" aria-label="Table {}" tabindex="0"><table>'
 
 
 def text(name: str) -> Page:
@@ -54,8 +56,8 @@ def html(markdown: str) -> Markup:
             token.info = ""
         _relink(token.children or ())
     drawn = str(parser.renderer.render(tokens, parser.options, {}))
-    drawn = drawn.replace("<table>", '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>')
-    drawn = drawn.replace("</table>", "</table></div>")
+    numbers = count(1)
+    drawn = re.sub("<table>", lambda _: _TABLE.format(next(numbers)), drawn).replace("</table>", "</table></div>")
     return Markup(drawn.replace("<pre>", '<pre tabindex="0">'))
 
 
