@@ -86,7 +86,7 @@ def test_the_cards_of_a_round_that_is_played_are_in_no_page(whole: Path, tmp_pat
             db.execute("UPDATE tournament SET finished_at = NULL WHERE id = ?", (one.id,))
             assert db.execute("UPDATE fault SET text = 'holds the king' WHERE match = ?", (number,)).rowcount
         names = [f"{number}-{deal.deck}-{deal.leg}" for deal in matches.records(db, number)]
-        write_site(db, tmp_path / "site", Replays(), 1.0)
+        write_site(db, tmp_path / "site", Replays(faulty=True), 1.0)
         source = Source(db)
         assert not any(pages.page(source, f"r/{name}") for name in names)
         assert all(deal["page"] is None for deal in shown(source, f"m/{number}").data["deals"])

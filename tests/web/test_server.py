@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -17,11 +18,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from arena.cli.commands import app
+from arena.errors import ConfigError
 from arena.store.database import open_writer, writing
 from arena.store.watching import watching
 from arena.web import server as serving_module
 from arena.web.rendering import static_files
+from arena.web.server import Server
 from tests.web.conftest import serving
 
 pytestmark = pytest.mark.slow
@@ -217,9 +222,20 @@ def test_the_command_says_what_is_wrong(whole: Path, tmp_path: Path) -> None:
             (["--db", str(tmp_path / "none.db")], "there is no database at"),
             (["--host", "no.such.host.invalid", "--db", str(whole)], "cannot listen at no.such.host.invalid"),
         ):
-            ended = subprocess.run(command("serve", *arguments), capture_output=True, text=True, timeout=60)
-            assert ended.returncode == 2
-            assert words in ended.stderr
+            error = CliRunner().invoke(app, ["serve", *arguments]).exception
+            assert isinstance(error, ConfigError)
+            assert words in str(error)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "localhost"])
+def test_the_address_is_one_that_a_browser_of_this_machine_opens(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr(Server, "run", lambda self, sockets: self._listening())
+    done = CliRunner().invoke(app, ["serve", "--host", host, "--port", "0", "--db", str(whole)])
+    shown = {"0.0.0.0": "localhost", "::1": "[::1]"}.get(host, host)
+    assert re.fullmatch(rf"http://{re.escape(shown)}:\d+/\n", done.stdout)
+    assert "Ctrl-C ends it" in done.stderr
 
 
 def test_the_browser_is_opened_at_the_page(whole: Path, tmp_path: Path) -> None:
@@ -227,9 +243,9 @@ def test_the_browser_is_opened_at_the_page(whole: Path, tmp_path: Path) -> None:
     browser.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened\n')
     browser.chmod(0o755)
     environment = {**os.environ, "BROWSER": str(browser), "TMPDIR": str(tmp_path), "ARENA_DB": str(whole)}
-    for arguments in (["leaderboard"], ["leaderboard", "durak"], ["replay", "1-0-0"]):
+    for arguments in (["leaderboard", "durak"], ["replay", "1-0-0"]):
         subprocess.run(command(*arguments, "--open"), env=environment, check=True, capture_output=True, timeout=60)
     opened = (tmp_path / "opened").read_text().split()
     titles = [Path(url.removeprefix("file://")).read_text().partition("<title>")[2] for url in opened]
-    assert [title.partition(" · ")[0] for title in titles[:2]] == ["Overall ratings", "Durak ratings"]
-    assert " · deal 1-0-0 · arena" in titles[2]
+    assert titles[0].startswith("Durak ratings · arena")
+    assert " · deal 1-0-0 · arena" in titles[1]
