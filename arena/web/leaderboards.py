@@ -30,7 +30,7 @@ from arena.web.page import (
 OVERALL = "leaderboard/overall.html"
 _LATEST = 8
 _TOP = 5
-_SPARK_ROUNDS = 30
+_SPARK_ROUNDS = 20
 _CURVES = 5
 
 

@@ -231,6 +231,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             application(db, names, lambda: self.should_exit),
             log_config=None,
+            log_level="error",  # what malformed requests are is theirs to know
             access_log=False,
             lifespan="on",
             ws="none",

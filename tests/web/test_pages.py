@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlite_utils import Database
 
@@ -150,6 +151,13 @@ def test_the_leaderboard_tells_what_the_ratings_are(source: Source) -> None:
     assert data["bots"][0]["language"] == "python"
     assert all(len(row["history"]) == 3 and row["change"] is not None for row in data["bots"])
     assert shown(source, "leaderboard/overall").data["overall"]
+
+
+def test_a_leaderboard_of_200_bots_is_a_page_for_everybody(source: Source) -> None:
+    page = shown(source, "leaderboard/1")
+    row = {**page.data["bots"][0], "name": "somewhat-long-name", "history": [1500 + n * 7 % 50 for n in range(20)]}
+    many = msgspec.structs.replace(page, data={**page.data, "bots": [row] * 200})
+    assert len(html(many).encode()) < 150_000
 
 
 def test_ranks_are_those_that_the_intervals_allow() -> None:

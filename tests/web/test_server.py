@@ -109,7 +109,9 @@ GARBAGE = (
 )
 
 
-def test_malformed_and_aborted_requests_and_open_streams_do_no_harm(port: int) -> None:
+def test_malformed_and_aborted_requests_and_open_streams_do_no_harm(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
     chance = random.Random(7)
     with contextlib.ExitStack() as stack:
         streams = [stack.enter_context(streaming(port)) for _ in range(50)]
@@ -123,6 +125,7 @@ def test_malformed_and_aborted_requests_and_open_streams_do_no_harm(port: int) -
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         assert ask(port, "/")[0] == 200
         assert streams[0].readline() == b"retry: 1000\n"
+    assert not [one for one in caplog.records if one.name.startswith("uvicorn")]
 
 
 def test_there_are_not_more_streams_than_allowed(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
