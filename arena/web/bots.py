@@ -8,6 +8,7 @@ import msgspec
 
 from arena.records import BotHash
 from arena.store import bots, overview, ratings, tournaments
+from arena.web.charts import COLOURS
 from arena.web.faults import fault_rows
 from arena.web.leaderboards import curve_data, match_data, rank_ranges
 from arena.web.page import Data, Page, Source, bot_path, language, pool_path, pool_words, slug
@@ -107,7 +108,7 @@ def _ratings(source: Source, hashes: Sequence[BotHash]) -> list[Data]:
             curves = [curve_data(source.name(one.bot), past.get(one.bot, ())) for _, one in own]
             drawn = [curve for curve in curves if len(curve["points"]) > 1]
             page = pool_path(pool.id)
-            found.append({"words": pool_words(pool), "page": page, "versions": versions, "curves": drawn[:6]})
+            found.append({"words": pool_words(pool), "page": page, "versions": versions, "curves": drawn[:COLOURS]})
     return found
 
 

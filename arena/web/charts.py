@@ -14,9 +14,9 @@ _WHISKER = 110
 _SPARK = 76
 """Widths that the style sheet gives them."""
 _CHART = 640, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 132, 12, 34
-_LINE = 20
-"""Height of a line of text."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 34
+COLOURS = 6
+"""Curves that the style sheet tells apart."""
 
 
 class Scale(NamedTuple):
@@ -76,7 +76,7 @@ def _ticks(scale: Scale) -> list[int]:
 
 
 def chart(curves: Sequence[Curve], title: str) -> Markup:
-    """Draw ratings over rounds, the name of each curve at its end; dashes tell them apart as well as colours."""
+    """Draw ratings over rounds, with a legend; dashes tell curves apart as well as colours."""
     width, height = _CHART
     every = [elo for curve in curves for _, elo in curve.points]
     low, high = min(every), max(every)
@@ -98,26 +98,20 @@ def chart(curves: Sequence[Curve], title: str) -> Markup:
     for index in range(0, len(longest), every_nth):
         x = _LEFT + index * step
         parts.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="middle">{escape(longest[index][0])}</text>')
-    taken: list[float] = []
     for number, curve in enumerate(curves):
         points = [(_LEFT + (count - len(curve.points) + i) * step, y(elo)) for i, (_, elo) in enumerate(curve.points)]
-        parts.append(_curve(number % 6, points))
-        label = _free(points[-1][1], taken)
-        parts.append(
-            f'<text class="c{number % 6}" x="{points[-1][0] + 8:.1f}" y="{label + 6:.1f}">{escape(curve.name)}</text>'
-        )
-    return Markup("".join(parts) + "</svg>")
+        parts.append(_curve(number % COLOURS, points))
+    keys = "".join(_key(number % COLOURS, curve.name) for number, curve in enumerate(curves))
+    return Markup("".join(parts) + f'</svg><ul class="legend">{keys}</ul>')
+
+
+def _key(number: int, name: str) -> str:
+    """Return a line of the legend."""
+    line = f'<polyline class="c{number}" points="0,6 26,6"/>'
+    return f'<li><svg class="chart key" aria-hidden="true">{line}</svg>{escape(name)}</li>'
 
 
 def _curve(number: int, points: Sequence[tuple[float, float]]) -> str:
     line = " ".join(f"{x:.1f},{y}" for x, y in points)
     x, y = points[-1]
     return f'<polyline class="c{number}" points="{line}"/><circle class="c{number}" cx="{x:.1f}" cy="{y}" r="3"/>'
-
-
-def _free(wanted: float, taken: list[float]) -> float:
-    """Return a height for a label, moved down until it covers no other."""
-    while any(abs(wanted - other) < _LINE for other in taken):
-        wanted += 4
-    taken.append(wanted)
-    return wanted
