@@ -12,14 +12,24 @@ from itertools import islice
 
 from sqlite_utils import Database
 
-from arena.plan import all_rounds, plan_of, round_after, scheduled, table_scores
+from arena.plan import (
+    cycles,
+    is_cut,
+    plan_of,
+    players,
+    round_after,
+    rounds_before,
+    scheduled,
+    table_scores,
+    without_excluded,
+)
 from arena.rating.pool import rate
 from arena.records import Round
 from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
-from arena.store.tournaments import Tournament
-from arena.verify import Difference, check_deals, check_luck
+from arena.store.tournaments import Stage, Tournament
+from arena.verify import Difference, check_deals, check_luck, stage_name
 
 
 def audit(
@@ -36,11 +46,13 @@ def audit(
     if whole:
         yield 0, _guarded("database", partial(_orphans, db))
     for one in chosen:
-        if one.master:
-            yield 0, _guarded(one.name, partial(check_luck, one, everything))
-            yield 0, _guarded(one.name, partial(_check_course, db, one))
-        else:
-            yield 0, [Difference(one.name, "master seed", "none, as it was imported unfinished", "32 bytes")]
+        for stage in one.stages:
+            name = stage_name(one, stage)
+            if stage.master:
+                yield 0, _guarded(name, partial(check_luck, one, stage, everything))
+                yield 0, _guarded(name, partial(_check_course, db, one, stage))
+            else:
+                yield 0, [Difference(name, "master seed", "none, as it was imported unfinished", "32 bytes")]
         for number in matches.played(db, one.id):
             deals = len(matches.columns(db, number))
             yield deals, _guarded(str(number), partial(_check_match, db, one, number, messages))
@@ -60,47 +72,66 @@ def _orphans(db: Database) -> Iterator[Difference]:
         yield Difference("database", f"row {row} of {table}", f"belongs to a {parent}", "to none")
 
 
-def _check_course(db: Database, tournament: Tournament) -> Iterator[Difference]:
-    """Check rounds, tables and byes against the schedule, and that nothing of them is missing."""
+def _check_course(db: Database, tournament: Tournament, stage: Stage) -> Iterator[Difference]:
+    """Check rounds, tables and byes of a stage against the schedule, and that nothing of them is missing."""
     if tournament.kind == "play":
         return
-    played = matches.played(db, tournament.id)
-    is_whole = not corrections(db, tournament.id)  # a match may be void since, or never have been needed
-    if is_whole and tournament.finished_at is not None and len(played) != tournament.match_count:
-        yield Difference(tournament.name, "matches", f"{len(played)} played", f"{tournament.match_count} in all")
+    name = stage_name(tournament, stage)
     for game in plan_of(tournament).games:
         stored = tournaments.rounds(db, tournament.id, game)
-        for (found, complete), due in zip(stored, _due(db, tournament, game, [one for one, _ in stored]), strict=True):
+        stages = tournaments.round_stages(db, tournament.id, game)
+        if stages != sorted(stages):
+            yield Difference(name, f"stages of the rounds of {game}", str(stages), "one after the other")
+            continue
+        own = stored[stages.index(stage.number) :][: stages.count(stage.number)] if stage.number in stages else []
+        rounds = islice(_due(db, tournament, stage, game, stored), len(own))
+        for (found, complete), due in zip(own, rounds, strict=True):
             if found != due:
-                yield Difference(tournament.name, f"{game} round {found.number}", str(found), str(due))
+                yield Difference(name, f"{game} round {found.number}", str(found), str(due))
             if complete and matches.unplayed(db, tournament.id, game, found.number):
-                yield Difference(tournament.name, f"{game} round {found.number}", "complete", "matches are not played")
+                yield Difference(name, f"{game} round {found.number}", "complete", "matches are not played")
+    yield from _check_count(db, tournament, stage)
 
 
-def _due(db: Database, tournament: Tournament, game: str, stored: Sequence[Round]) -> Iterator[Round | None]:
-    """Yield for each stored round the one that had to be scheduled after those before it."""
-    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
-    made = corrections(db, tournament.id)
-    if plan_of(tournament).format == "round-robin":
-        yield from islice(all_rounds(tournament, game, numbers, made), len(stored))
+def _check_count(db: Database, tournament: Tournament, stage: Stage) -> Iterator[Difference]:
+    is_whole = not corrections(db, tournament.id)  # a match may be void since, or never have been needed
+    if not is_whole or stage.finished_at is None or is_cut(tournament, stage):
         return
-    for index in range(len(stored)):
+    played = matches.count_played(db, tournament.id, stage.number)
+    if played != stage.match_count:
+        yield Difference(stage_name(tournament, stage), "matches", f"{played} played", f"{stage.match_count} in all")
+
+
+def _due(
+    db: Database, tournament: Tournament, stage: Stage, game: str, stored: Sequence[tuple[Round, bool]]
+) -> Iterator[Round | None]:
+    """Yield the rounds that a stage had to have, each scheduled after those before it."""
+    numbers = players(db, tournament, stage, game)
+    made = corrections(db, tournament.id)
+    history = [played for played, _ in stored]
+    before = sum(number < stage.number for number in tournaments.round_stages(db, tournament.id, game))
+    if plan_of(stage).format == "round-robin":
+        done = rounds_before(db, tournament, stage.number)[game]
+        for due in cycles(stage, game, numbers, done, before + 1):
+            yield without_excluded(stage, game, due, made)
+        return
+    for index in range(before, len(history)):
         scores = table_scores(db, tournament.id, game, index + 1)
-        yield round_after(tournament, game, numbers, stored[:index], scores, made)
+        yield round_after(stage, game, numbers, history[:index], scores, made)
 
 
 def _check_match(db: Database, tournament: Tournament, number: int, messages: bool) -> Iterator[Difference]:
     match = matches.match(db, number)
     assert match is not None
-    plan = plan_of(tournament)
-    due = scheduled(plan, tournament, match.game, match.round, match.entrants)
+    stage = tournament.stages[match.stage - 1]
+    due = scheduled(tournament, stage, match.game, match.round, match.entrants)
     kept: dict[str, tuple[object, object]] = {
         "rule set": (match.rule_set, due.pool.rule_set),
         "seats of its pool": (match.pool_seats, due.pool.seats),
         "isolation": (match.isolation, due.pool.isolation),
         "legs": (match.legs, due.legs),
     }
-    if tournament.master:
+    if stage.master:
         kept["decks"] = [key.hex() for key in match.decks], [key.hex() for key in due.decks]
     for what, (stored, found) in kept.items():
         if stored != found:
@@ -113,7 +144,7 @@ def _check_match(db: Database, tournament: Tournament, number: int, messages: bo
             yield Difference(f"{number}-{record[0]}-{record[1]}", "columns", str(row), str(record))
     faults = matches.faults(db, number=number)
     yield from _check_blame(match, faults, {(deal.deck, deal.leg): deal.seating for deal in deals})
-    yield from check_deals(match, deals, [one.fault for one in faults], plan.clock, messages=messages)
+    yield from check_deals(match, deals, [one.fault for one in faults], plan_of(stage).clock, messages=messages)
 
 
 def _check_blame(

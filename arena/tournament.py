@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -16,15 +17,26 @@ from sqlite_utils import Database
 
 from arena.errors import ArenaError, InfraError, LaneError, OverloadError
 from arena.executor import Executor
-from arena.plan import all_rounds, match_counts, plan_of, round_after, scheduled, table_scores
+from arena.plan import (
+    cycles,
+    is_cut,
+    match_counts,
+    plan_of,
+    players,
+    round_after,
+    rounds_before,
+    scheduled,
+    table_scores,
+    without_excluded,
+)
 from arena.rating.duels import Collector
 from arena.rating.pool import rate_collected
 from arena.records import BotHash, BotRef, MatchRecord, MatchSpec, PoolKey, Round
 from arena.retelling import rules_of
 from arena.store import matches, ratings, tournaments
-from arena.store.corrections import corrections
+from arena.store.corrections import Correction, corrections, last_correction
 from arena.store.database import writing
-from arena.store.tournaments import Scheduled, Tournament
+from arena.store.tournaments import Scheduled, Stage, Tournament
 
 ATTEMPTS = 3
 """A match that was void so often stops the tournament: the fault is ours, and playing on would not mend it."""
@@ -69,22 +81,54 @@ class RoundComplete(msgspec.Struct, frozen=True):
 Report = Callable[[RoundBegan | MatchPlayed | MatchVoid | RoundComplete], None]
 
 
-class _Contest:
-    """One game of a tournament: its rounds, one after the other."""
+class Memory:
+    """The rated deals of complete rounds that were read before; forgotten when others have corrected something."""
 
-    def __init__(self, db: Database, tournament: Tournament, game: str, bots: Mapping[BotHash, BotRef]) -> None:
+    def __init__(self) -> None:
+        self._pools: dict[int, Collector] = {}
+        self._corrected = 0
+
+    def rated(self, db: Database, pool: int, key: PoolKey, of: tuple[int, str, int]) -> Collector:
+        """Return all rated deals of a pool; those of one complete round, which is the only new one, are read."""
+        if self._corrected != (corrected := last_correction(db)):
+            self._corrected = corrected
+            self._pools.clear()
+        collector = self._pools.get(pool)
+        if collector is None:
+            collector = self._pools[pool] = Collector(key.outcome_type)
+            collector.add(matches.rated_deals(db, pool))
+        else:
+            collector.add(matches.rated_deals(db, pool, of))
+        return collector
+
+
+class _Contest:
+    """One game of a stage of a tournament: its rounds, one after the other."""
+
+    def __init__(
+        self,
+        db: Database,
+        tournament: Tournament,
+        stage: Stage,
+        game: str,
+        bots: Mapping[BotHash, BotRef],
+        memory: Memory,
+    ) -> None:
         self.db = db
         self.tournament = tournament
         self.game = game
-        self.plan = plan_of(tournament)
-        entrants = tournaments.entrants(db, tournament.id)
-        self.numbers = [entrant.number for entrant in entrants if game in entrant.games]
-        self._bots = bots
-        counts = match_counts(self.plan, entrants)
-        earlier = list(counts)[: list(counts).index(game)]
-        self._first_match = tournament.first_match + sum(counts[one] for one in earlier)
+        self.plan = plan_of(stage)
         self.lane_deaths: Counter[str] = Counter()
-        self._pools: dict[int, Collector] = {}
+        self._stage = stage
+        self._numbers = players(db, tournament, stage, game)
+        self._bots = bots
+        before = rounds_before(db, tournament, stage.number)
+        entrants = [one for one in tournaments.entrants(db, tournament.id) if one.number in stage.players]
+        counts = match_counts(self.plan, entrants, before)
+        earlier = list(counts)[: list(counts).index(game)]
+        self._first_match = stage.first_match + sum(counts[one] for one in earlier)
+        self._cycles_before = before[game]
+        self._memory = memory
 
     def suspects(self) -> str:
         """Return in whose matches lanes have died: a bot that can kill its lane may not hide it."""
@@ -95,27 +139,50 @@ class _Contest:
         """Yield the rounds that are not complete, scheduling each when asked for it, once those before are complete."""
         stored = tournaments.rounds(self.db, self.tournament.id, self.game)
         yield from (played for played, complete in stored if not complete)
-        for following in self._following([played for played, _ in stored]):
-            with writing(self.db):
-                tables = [self._scheduled(following.number, table) for table in following.tables]
-                tournaments.add_round(self.db, self.tournament.id, self.game, following, tables, self._first_match)
-            yield following
-
-    def _following(self, history: list[Round]) -> Iterator[Round]:
-        made = corrections(self.db, self.tournament.id)  # nobody else writes while a tournament runs
+        if is_cut(self.tournament, self._stage):
+            return
+        history = [played for played, _ in stored]
         if self.plan.format == "round-robin":
-            yield from islice(all_rounds(self.tournament, self.game, self.numbers, made), len(history), None)
+            yield from self._cycles(len(history))
             return
         while len(history) < self.plan.rounds:
-            scores = table_scores(self.db, self.tournament.id, self.game)
-            following = round_after(self.tournament, self.game, self.numbers, history, scores, made)
+            following = self._schedule(partial(self._paired, history))
             if following is None:  # too few are left
                 return
             history.append(following)
             yield following
 
+    def _cycles(self, rounds: int) -> Iterator[Round]:
+        stages = tournaments.round_stages(self.db, self.tournament.id, self.game)
+        before = rounds - stages.count(self._stage.number)
+        every = cycles(self._stage, self.game, self._numbers, self._cycles_before, before + 1)
+        for due in islice(every, rounds - before, None):
+            following = self._schedule(partial(without_excluded, self._stage, self.game, due))
+            assert following is not None
+            yield following
+
+    def _paired(self, history: Sequence[Round], made: Sequence[Correction]) -> Round | None:
+        scores = table_scores(self.db, self.tournament.id, self.game)
+        return round_after(self._stage, self.game, self._numbers, history, scores, made)
+
+    def _schedule(self, find: Callable[[Sequence[Correction]], Round | None]) -> Round | None:
+        """Store the round that is due by the corrections made so far."""
+        while True:
+            made = corrections(self.db, self.tournament.id)
+            following = find(made)
+            if following is None:
+                return None
+            tables = [self._scheduled(following.number, table) for table in following.tables]
+            with writing(self.db):
+                if corrections(self.db, self.tournament.id) == made:  # else somebody corrected while it was found
+                    stage = self._stage.number
+                    tournaments.add_round(
+                        self.db, self.tournament.id, self.game, following, tables, self._first_match, stage
+                    )
+                    return following
+
     def _scheduled(self, number: int, table: Sequence[int]) -> Scheduled:
-        return scheduled(self.plan, self.tournament, self.game, number, table)
+        return scheduled(self.tournament, self._stage, self.game, number, table)
 
     def spec(self, number: int) -> MatchSpec:
         """Return what a lane needs to play a stored match.
@@ -134,18 +201,8 @@ class _Contest:
         with writing(self.db):
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
-                fitted = rate_collected(self._collected(pool, key, number))
-                ratings.save(self.db, pool, self.tournament.id, number, fitted)
-
-    def _collected(self, pool: int, key: PoolKey, number: int) -> Collector:
-        """Return all rated deals of a pool; after the first time only those of the round are read."""
-        collector = self._pools.get(pool)
-        if collector is None:
-            collector = self._pools[pool] = Collector(key.outcome_type)
-            collector.add(matches.rated_deals(self.db, pool))
-        else:
-            collector.add(matches.rated_deals(self.db, pool, (self.tournament.id, self.game, number)))
-        return collector
+                rated = self._memory.rated(self.db, pool, key, (self.tournament.id, self.game, number))
+                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated))
 
 
 async def run(
@@ -156,13 +213,17 @@ async def run(
     report: Report,
     now: Callable[[], float],
     stopping: trio.Event,
+    memory: Memory | None = None,
 ) -> bool:
-    """Play what is left of a tournament; its games side by side, the rounds of each one after the other.
+    """Play what is left of a tournament: its stages one after the other, in each all games side by side.
+
+    Others may submit bots and correct results meanwhile; the rounds to come follow corrections.
 
     Args:
         bots: the bots of all entrants.
         report: told what happens, in the order in which it is stored.
         stopping: once set no further match is begun; those being played are finished and stored.
+        memory: of an earlier run by the same runner, so that less is read.
 
     Returns:
         True if the tournament is finished, False if it was stopped.
@@ -171,22 +232,30 @@ async def run(
         InfraError: a match was void too often.
         ConfigError: a match was scheduled for another version of the rules.
     """
+    memory = memory or Memory()
+    for stage in tournament.stages:
+        if stage.finished_at is not None:
+            continue
+        contests = [_Contest(db, tournament, stage, game, bots, memory) for game in plan_of(stage).games]
+        await _play_stage(contests, executor, report, stopping)
+        if stopping.is_set():
+            return False
+        with writing(db):
+            tournaments.finish(db, tournament.id, now(), stage.number)
+    return True
+
+
+async def _play_stage(contests: Sequence[_Contest], executor: Executor, report: Report, stopping: trio.Event) -> None:
     places = trio.CapacityLimiter(_AHEAD * executor.lanes)
     known: ArenaError | None = None
     try:
         async with trio.open_nursery() as nursery:
-            for game in plan_of(tournament).games:
-                contest = _Contest(db, tournament, game, bots)
+            for contest in contests:
                 nursery.start_soon(_play_rounds, contest, executor, places, report, stopping)
     except* ArenaError as group:
         known = _first(group)
     if known is not None:
         raise known
-    if stopping.is_set():
-        return False
-    with writing(db):
-        tournaments.finish(db, tournament.id, now())
-    return True
 
 
 def _first(group: ExceptionGroup[ArenaError]) -> ArenaError:

@@ -14,7 +14,7 @@ from arena.records import Clock, DealRecord, Fault
 from arena.retelling import Retelling, moments, rules_of
 from arena.rules import State, bot_seed
 from arena.store.matches import KEY_BYTES, StoredMatch
-from arena.store.tournaments import Tournament
+from arena.store.tournaments import Stage, Tournament
 from arena.verdict import FORFEIT_FAULTS, is_decided, verdict
 
 
@@ -32,22 +32,30 @@ class Difference(msgspec.Struct, frozen=True):
     found: str
 
 
-def check_luck(tournament: Tournament, others: Sequence[Tournament]) -> Iterator[Difference]:
-    """Compare a tournament's master seed with its commitment and with the masters of others.
+def check_luck(tournament: Tournament, stage: Stage, others: Sequence[Tournament]) -> Iterator[Difference]:
+    """Compare a stage's master seed with its commitment and with the masters of others.
 
     Args:
-        others: the other tournaments of the database.
+        others: the tournaments of the database.
     """
-    for name, value in (("master", tournament.master), ("salt", tournament.salt)):
+    where = stage_name(tournament, stage)
+    for name, value in (("master", stage.master), ("salt", stage.salt)):
         if len(value) != KEY_BYTES:  # else one commitment would fit several ways to part the two
-            yield Difference(tournament.name, name, f"{len(value)} bytes", f"{KEY_BYTES} bytes")
-    found = commitment(tournament.master, tournament.salt)
-    if found != tournament.commitment:
-        yield Difference(tournament.name, "commitment", tournament.commitment.hex(), found.hex())
+            yield Difference(where, name, f"{len(value)} bytes", f"{KEY_BYTES} bytes")
+    found = commitment(stage.master, stage.salt)
+    if found != stage.commitment:
+        yield Difference(where, "commitment", stage.commitment.hex(), found.hex())
+    if stage.practice:  # a short seed may be used again; it promises nothing
+        return
     for other in others:
-        # A practice seed is short and may be used again; it promises nothing.
-        if other.id != tournament.id and other.master == tournament.master and not tournament.practice:
-            yield Difference(tournament.name, "master seed", "its own", f"that of {other.name}")
+        for one in other.stages:
+            if one.master == stage.master and (other.id, one.number) != (tournament.id, stage.number):
+                yield Difference(where, "master seed", "its own", f"that of {stage_name(other, one)}")
+
+
+def stage_name(tournament: Tournament, stage: Stage) -> str:
+    """Return how a stage is told of: by its tournament, and by its number if that has several."""
+    return f"{tournament.name}, stage {stage.number}" if len(tournament.stages) > 1 else tournament.name
 
 
 def check_deals(
@@ -149,13 +157,23 @@ def _result(
 
 
 def revealed(tournament: Tournament, played: Sequence[StoredMatch]) -> dict[str, object]:
-    """Return everything that follows from the master seed of a finished tournament, for anybody to derive again."""
+    """Return everything that follows from the master seeds of the finished stages, for anybody to derive again."""
     return {
         "tournament": tournament.name,
-        "practice": tournament.practice,
-        "commitment": tournament.commitment.hex(),
-        "salt": tournament.salt.hex(),
-        "master": tournament.master.hex(),
+        "stages": [
+            _revealed(stage, [one for one in played if one.stage == stage.number]) for stage in tournament.stages
+        ],
+    }
+
+
+def _revealed(stage: Stage, played: Sequence[StoredMatch]) -> dict[str, object]:
+    told = {"stage": stage.number, "practice": stage.practice, "commitment": stage.commitment.hex()}
+    if stage.finished_at is None:
+        return {**told, "salt": None, "master": None, "matches": []}
+    return {
+        **told,
+        "salt": stage.salt.hex(),
+        "master": stage.master.hex(),
         "matches": [
             {
                 "match": match.id,

@@ -4,25 +4,21 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 const part = (bytes) => Buffer.concat([Buffer.from(bytes.length.toString(16).padStart(8, "0"), "hex"), bytes]);
-// The u64 words of the stream that a key, a purpose and ids name.
-function* stream(key, ...names) {
+// The first bytes of the stream that a key, a purpose and ids name, and its u64 words.
+const derive = (outputLength, key, ...names) => {
   const name = Buffer.concat([Buffer.from("arena-luck-1"), key, ...names.map((id) => Buffer.from(`${id}`))].map(part));
+  return createHash("shake256", { outputLength }).update(name).digest();
+};
+function* stream(...names) {
   for (let at = 0, bytes = Buffer.alloc(0); ; at += 8) {
-    if (at === bytes.length) bytes = createHash("shake256", { outputLength: 2 * at || 1024 }).update(name).digest();
+    if (at === bytes.length) bytes = derive(2 * at || 1024, ...names);
     yield bytes.readBigUInt64BE(at);
   }
 }
-const derive = (...name) => {
-  const words = stream(...name);
-  const bytes = Buffer.alloc(32);
-  for (let i = 0; i < 4; i++) bytes.writeBigUInt64BE(words.next().value, 8 * i);
-  return bytes;
-};
 const below = (words, n) => {
-  const limit = (1n << 64n) - ((1n << 64n) % n);
   for (;;) {
     const word = words.next().value;
-    if (word < limit) return word % n;
+    if (word < (1n << 64n) - ((1n << 64n) % n)) return word % n;
   }
 };
 const shuffled = (items, words) => {
@@ -43,18 +39,22 @@ const sortedDeck = (game, ruleSet) => {
 };
 
 const told = JSON.parse(readFileSync(0, "utf8"));
-if (told.master === null) throw new Error("the tournament is not finished, its master seed is not revealed yet");
-const [master, salt] = [told.master, told.salt].map((hex) => Buffer.from(hex, "hex"));
-check("bytes of master and salt", [master.length, salt.length], [32, 32]); // else one commitment fits many
-check("commitment", createHash("sha256").update(master).update(salt).digest("hex"), told.commitment);
-for (const { match, game, seats, round, rule_set, decks } of told.matches) {
-  for (const [number, deck] of decks.entries()) {
-    const key = derive(master, "deck", game, seats, round, number);
-    check(`match ${match}, deck ${number}`, key.toString("hex"), deck.key);
-    check(`match ${match}, order ${number}`, shuffled(sortedDeck(game, rule_set), stream(key, "shuffle")), deck.order);
-    check(`match ${match}, deal seed ${number}`, derive(key, "deal").toString("hex"), deck.deal_seed);
-    for (let i = 0; i < seats; i++) check("bot seed", below(stream(key, "bot", i), 1n << 53n), deck.bot_seeds[i]);
+const finished = told.stages.filter((stage) => stage.master !== null);
+if (!finished.length) throw new Error("the tournament is not finished, its master seed is not revealed yet");
+for (const { stage, practice, commitment, matches, ...secrets } of finished) {
+  const [master, salt] = [secrets.master, secrets.salt].map((hex) => Buffer.from(hex, "hex"));
+  check("bytes of master and salt", [master.length, salt.length], [32, 32]); // else one commitment fits many
+  check("commitment", createHash("sha256").update(master).update(salt).digest("hex"), commitment);
+  for (const { match, game, seats, round, rule_set, decks } of matches) {
+    for (const [number, deck] of decks.entries()) {
+      const key = derive(32, master, "deck", game, seats, round, number);
+      check(`match ${match}, deck ${number}`, key.toString("hex"), deck.key);
+      check(`match ${match}, order ${number}`, shuffled(sortedDeck(game, rule_set), stream(key, "shuffle")), deck.order);
+      check(`match ${match}, deal seed ${number}`, derive(32, key, "deal").toString("hex"), deck.deal_seed);
+      for (let i = 0; i < seats; i++) check("bot seed", below(stream(key, "bot", i), 1n << 53n), deck.bot_seeds[i]);
+    }
   }
+  console.log(`${told.tournament}, stage ${stage}: luck of ${matches.length} matches right for the commitment ${commitment}`);
+  if (practice) console.log("It is practice: a short seed.");
 }
-console.log(`${told.tournament}: the luck of ${told.matches.length} matches is right for the commitment ${told.commitment}`);
-console.log(`${told.practice ? "It is practice: a short seed. " : ""}Compare that with what was told before the first deal.`);
+console.log("Compare the commitments with what was told before the first deal of each stage.");

@@ -247,7 +247,7 @@ def timeless(deal: DealRecord) -> DealRecord:
 
 def result(db: Database, tournament: Tournament, games: Iterable[str]) -> bytes:
     """Return everything that a tournament came to, without the numbers and times that its course depends on."""
-    found: list[object] = [tournament.master, tournament.commitment]
+    found: list[object] = [(stage.master, stage.commitment) for stage in tournament.stages]
     for game in games:
         for played, complete in tournaments.rounds(db, tournament.id, game):
             found.append((game, played, complete))

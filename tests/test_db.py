@@ -19,10 +19,13 @@ from typer.testing import CliRunner, Result
 from arena.bench import readers
 from arena.cli.commands import app
 from arena.errors import ConfigError, InfraError
-from arena.store import matches, schema
+from arena.plan import plan_of
+from arena.records import Round
+from arena.store import matches, schema, tournaments
 from arena.store.backup import backup, backup_path
 from arena.store.database import migrate, open_reader, open_writer, writing
 from arena.store.health import Health, examine
+from arena.store.tournaments import Stage, Tournament
 from arena.store.trouble import DamagedError
 
 NOON = 1_795_953_600.0
@@ -97,7 +100,7 @@ def test_a_sound_database_is_told_with_what_is_in_it(filled: Path) -> None:
     assert "arena verify" in ran.stderr
     told = document("db", "check", "--db", filled)
     assert (told["path"], told["sound"], told["problems"]) == (str(filled), True, [])
-    assert (told["version"], told["known"]) == (1, 1)
+    assert (told["version"], told["known"]) == (2, 2)
     assert told["facts"]["journal_mode"] == "wal"
     assert told["counts"] == {
         "bots": 2,
@@ -240,12 +243,13 @@ def test_a_backup_that_does_not_fit_leaves_nothing(filled: Path) -> None:
 
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
-    """Give an arena with a second migration, which replaces a table that others refer to."""
+    """Give an arena with a third migration, which replaces a table that others refer to."""
     made = Migrations("arena")
     made()(schema.first)
+    made()(schema.stages)
 
     @made()
-    def second(db: Database) -> None:
+    def third(db: Database) -> None:
         db.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE, seen REAL) STRICT")
         db.execute("INSERT INTO fresh SELECT id, facts, 1.0 FROM machine")
         db.execute("DROP TABLE machine")
@@ -256,27 +260,60 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
 
 
 def test_readers_refuse_an_older_schema_and_tell_the_way_out(filled: Path, newer: Migrations) -> None:
-    told = "is of schema version 1, older than version 2, which this arena reads; `arena db migrate` brings it up"
+    told = "is of schema version 2, older than version 3, which this arena reads; `arena db migrate` brings it up"
     with pytest.raises(ConfigError, match=told), open_reader(filled):
         pass
     ran = arena("db", "check", "--db", filled)
     assert ran.exit_code == 1
-    assert "its schema is of version 1, older than 2: `arena db migrate`" in ran.stdout
+    assert "its schema is of version 2, older than 3: `arena db migrate`" in ran.stdout
     assert "backup" not in ran.stderr
     assert document("db", "check", "--db", filled)["counts"]["deals"] == 250
     assert document("db", "backup", filled.with_name("copy.db"), "--db", filled)["bytes"] > 0
+
+
+_OLDER = (
+    "INSERT INTO bot VALUES ('aa', '', 1, 1, 1.0), ('bb', '', 1, 1, 1.0)",
+    'INSERT INTO tournament VALUES (1, \'spring\', \'tournament\', \'{"format":"swiss","games":{"durak":{}},'
+    "\"rounds\":2}', 1, 'none', '0.1.0', 1, x'01', x'02', x'03', 1, 2, 5.0, NULL)",
+    "INSERT INTO entrant VALUES (1, 0, 'ace', 'aa', '[\"durak\"]'), (1, 1, 'bee', 'bb', '[\"durak\"]')",
+    "INSERT INTO round VALUES (1, 'durak', 1, '[]', 1), (1, 'durak', 2, '[]', 0)",
+    "INSERT INTO pool VALUES (1, 'durak', 'durak/1{}', 2, 'none', 'ranking')",
+    "INSERT INTO match (id, tournament, game, round, pool, decks, legs) VALUES (1, 1, 'durak', 1, 1, x'', '[]'), "
+    "(2, 1, 'durak', 2, 1, x'', '[]')",
+    "INSERT INTO place VALUES (1, 0, 1, 0), (1, 1, 1, 1), (2, 0, 1, 1), (2, 1, 1, 0)",
+)
+
+
+def test_what_an_older_tournament_was_is_its_first_stage(path: Path) -> None:
+    older = Database(path)
+    schema.migrations.apply(older, stop_before="stages")
+    for statement in _OLDER:
+        older.execute(statement)
+    older.conn.commit()
+    older.close()
+    assert migrate(path, NOON).after == 2
+    with open_reader(path) as db:
+        spring = tournaments.find(db, "spring")
+        stage = Stage(1, spring.stages[0].spec if spring else "", True, b"\1", b"\2", b"\3", 5.0, 2, (0, 1), 1)
+        assert spring == Tournament(1, "spring", "tournament", "none", "0.1.0", 1, 5.0, (stage,))
+        assert plan_of(stage).rounds == 2
+        due = [(Round(1, ((0, 1),)), True), (Round(2, ((1, 0),)), False)]
+        assert tournaments.rounds(db, 1, "durak") == due
+        assert tournaments.round_stages(db, 1, "durak") == [1, 1]
+        assert matches.unplayed(db, 1, "durak", 2) == [2]
+    assert examined(path).problems == ()
 
 
 def test_a_migration_keeps_a_backup_beside_the_database(
     filled: Path, newer: Migrations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: NOON)
-    kept = filled.with_name("arena.db.v1-20261129T120000Z.bak")
-    assert document("db", "migrate", "--db", filled) == {"before": 1, "after": 2, "backup": str(kept)}
+    kept = filled.with_name("arena.db.v2-20261129T120000Z.bak")
+    assert document("db", "migrate", "--db", filled) == {"before": 2, "after": 3, "backup": str(kept)}
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert examined(kept).version == 1
+    assert examined(kept).version == 2
     found = examined(filled)
-    assert (found.version, found.problems, found.counts["deals"]) == (2, (), 250)
+    assert (found.version, found.problems, found.counts["deals"]) == (3, (), 250)
     with open_reader(filled) as db:
         assert db.execute("SELECT DISTINCT seen FROM machine").fetchall() == [(1.0,)]
         assert matches.last_deal(db) is not None
@@ -285,22 +322,22 @@ def test_a_migration_keeps_a_backup_beside_the_database(
 
 
 def test_a_migration_is_told(filled: Path, newer: Migrations) -> None:
-    assert "is now of version 2 (1 migration); as it was before: " in arena("db", "migrate", "--db", filled).stdout
+    assert "is now of version 3 (1 migration); as it was before: " in arena("db", "migrate", "--db", filled).stdout
 
 
 def test_opening_to_write_migrates_too(filled: Path, newer: Migrations) -> None:
     with open_writer(filled, lambda: NOON) as db:
-        assert schema.version(db) == 2
+        assert schema.version(db) == 3
         with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
             db.execute("UPDATE match SET machine = 99")
-    assert backup_path(filled, 1, NOON).is_file()
+    assert backup_path(filled, 2, NOON).is_file()
     with open_writer(filled, lambda: NOON):
         pass
 
 
 def test_a_new_database_is_made_without_a_backup(path: Path, newer: Migrations) -> None:
     with open_writer(path) as db:
-        assert schema.version(db) == 2
+        assert schema.version(db) == 3
     assert sorted(os.listdir(path.parent)) == ["arena.db", "arena.db.lock"]
 
 
@@ -308,13 +345,13 @@ def test_a_migration_that_fails_leaves_all_as_it_was(filled: Path, newer: Migrat
     before = examined(filled).counts
 
     @newer()
-    def third(db: Database) -> None:
+    def fourth(db: Database) -> None:
         db.execute("DELETE FROM machine")
 
     with pytest.raises(InfraError, match="cannot be brought up to date: its rows of match do not fit"):
         migrate(filled, NOON)
     found = examined(filled)
-    assert (found.version, found.counts) == (1, before)
+    assert (found.version, found.counts) == (2, before)
     with pytest.raises(ConfigError, match=r"there is a file .* already"):
         migrate(filled, NOON)
 
@@ -325,7 +362,7 @@ def test_a_newer_schema_is_refused_with_the_versions(
     migrate(filled, NOON)
     monkeypatch.undo()
     for refused in (open_reader, open_writer):
-        with pytest.raises(ConfigError, match=r"version 2 \('second' is unknown here\), newer than version 1"):
+        with pytest.raises(ConfigError, match=r"version 3 \('third' is unknown here\), newer than version 2"):
             with refused(filled):
                 pass
     assert isinstance(arena("db", "check", "--db", filled).exception, ConfigError)

@@ -30,9 +30,10 @@ from arena.cli.site import Site, recall
 from arena.errors import ConfigError
 from arena.export import lines, rows
 from arena.export.everything import everything
+from arena.extension import changes
 from arena.importing import Imported, import_everything
 from arena.importing import begin as begin_import
-from arena.plan import Plan, plan_of, same_tournament
+from arena.plan import Plan, plan_of
 from arena.records import BotRef
 from arena.sandbox import Level
 from arena.store import bots as kept_bots
@@ -232,9 +233,10 @@ def test_nothing_of_a_running_tournament_is_told_too_early(whole: Path, everythi
     assert {row.round for row in replays} == set(range(1, last + 1))
     assert [row.complete for row in games] == [row.round <= last for row in games]
     everywhere = everything_of + msgspec.json.encode(told)
-    for secret in (stopped.master, stopped.salt, *hidden):
+    (stage,) = stopped.stages
+    for secret in (stage.master, stage.salt, *hidden):
         assert secret.hex().encode() not in everywhere
-    assert stopped.commitment.hex().encode() in everywhere
+    assert stage.commitment.hex().encode() in everywhere
 
 
 def test_finished_tournaments_tell_their_master_seed_in_each_replay(whole: Path) -> None:
@@ -242,7 +244,8 @@ def test_finished_tournaments_tell_their_master_seed_in_each_replay(whole: Path)
         one = tournaments.find(opened, "spring")
         assert one is not None
         (secrets,) = {(row.master, row.salt, row.commitment) for row in rows.replays(opened, [one])}
-    assert secrets == (one.master.hex(), one.salt.hex(), one.commitment.hex())
+    (stage,) = one.stages
+    assert secrets == (stage.master.hex(), stage.salt.hex(), stage.commitment.hex())
 
 
 def test_stderr_is_never_told(everything_of: bytes) -> None:
@@ -254,9 +257,10 @@ def test_an_imported_tournament_that_was_not_finished_does_not_go_on(everything_
     imported(db, everything_of)
     stopped = tournaments.tournaments(db)[0]
     entrants = tournaments.entrants(db, stopped.id)
-    assert stopped.master == b""
-    (difference,) = same_tournament(stopped, plan_of(stopped), entrants, entrants)
-    assert difference.startswith("it was imported unfinished")
+    assert stopped.stages[0].master == b""
+    (difference,) = changes(db, stopped, plan_of(stopped), entrants, stopped.isolation)
+    assert difference.text.startswith("it was imported unfinished")
+    assert not difference.allowed
 
 
 def test_an_imported_bot_cannot_be_run_and_its_manifest_is_not_believed(tmp_path: Path, db: Database) -> None:
@@ -273,9 +277,9 @@ def test_an_imported_bot_cannot_be_run_and_its_manifest_is_not_believed(tmp_path
     kept = kept_bots.latest(db, "greedy")
     assert kept is not None
     with pytest.raises(ConfigError, match="remove it and submit the bot again"):
-        trio.run(recall, kept, site)
+        trio.run(recall, "greedy", kept.hash, site)
     prepare(site.bots, bundle)
-    assert trio.run(recall, kept, site).ref.command == ("python3", "bot.py")
+    assert trio.run(recall, "greedy", kept.hash, site).ref.command == ("python3", "bot.py")
     kept_bots.add_bot(db, bundle.hash, "the true one", 1, 1, 1.0)
     kept = kept_bots.latest(db, "greedy")
     assert kept is not None
@@ -388,7 +392,7 @@ def change(of: str, **values: object) -> Callable[[list[Line]], object]:
 
 
 def change_plan(**values: object) -> Callable[[list[Line]], object]:
-    return lambda found: of_kind(found, "tournament")[0]["plan"].update(values)
+    return lambda found: of_kind(found, "stage")[0]["plan"].update(values)
 
 
 def twice(kind: str) -> Callable[[list[Line]], object]:
@@ -418,7 +422,32 @@ def bad_manifests(found: list[Line]) -> None:
 
 
 def a_second_tournament(found: list[Line]) -> None:
-    found.insert(-1, {**of_kind(found, "tournament")[0], "finished_at": None, "master": None, "salt": None})
+    again = {**of_kind(found, "stage")[0], "finished_at": None, "master": None, "salt": None}
+    found[-1:-1] = [of_kind(found, "tournament")[0], again, *of_kind(found, "entrant")[:3]]
+
+
+def another_stage(**values: object) -> Callable[[list[Line]], object]:
+    def add(found: list[Line]) -> None:
+        place = next(number for number, line in enumerate(found) if line["schema"] == "arena.export.stage/1")
+        again = json.loads(json.dumps(found[place]))
+        again["plan"].update(values)
+        found.insert(place + 1, again)
+
+    return add
+
+
+def correction(**values: object) -> Callable[[list[Line]], object]:
+    def add(found: list[Line]) -> None:
+        made = {"kind": "void", "entrant": None, "match": 1, "rounds": {}, "reason": "why", "made_at": 1, **values}
+        places = [number for number, line in enumerate(found) if line["schema"] == "arena.export.tournament/1"]
+        found.insert(places[1], {"schema": "arena.export.correction/1", **made})
+
+    return add
+
+
+def second_stage_first(found: list[Line]) -> None:
+    another_stage(rounds=2)(found)
+    of_kind(found, "stage")[0].update(finished_at=None, master=None, salt=None)
 
 
 REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
@@ -427,7 +456,19 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "a line too few": (without("submission"), "lines are before it, but there are"),
     "a line too many": (lambda found: found.append(found[-1]), "something follows on the end"),
     "another order": (lambda found: found.insert(1, found.pop(-2)), "a line of end should be here, not of deal"),
-    "no entrant": (without("entrant"), "is not there, or does not play"),
+    "no entrant": (without("entrant"), "before it, somebody plays in stage 1 who is no entrant"),
+    "a correction of another match": (correction(match=99), "match 99 is not there, or is void already"),
+    "a correction of nobody": (correction(kind="withdraw", match=None, entrant=9), "entrant 9 is not there"),
+    "a correction of nothing": (correction(match=None), "a correction of kind void with match None and entrant None"),
+    "a correction of another game": (correction(rounds={"hearts": 1}), "of games that the tournament does not play"),
+    "no stage": (without("stage"), "a line of stage should be here, not of entrant"),
+    "round of no stage": (change("round", stage=2), "round 1 of avalanche is of stage 2 of 1"),
+    "nobody plays": (change("stage", players=[]), "its players are not each there once"),
+    "somebody plays twice": (change("stage", players=[0, 0, 1, 2]), "its players are not each there once"),
+    "somebody who does not play": (change("stage", players=[0, 1]), "entrant 2 is not there, or does not play"),
+    "an extension of other rules": (another_stage(seatings="rotate"), "it is no extension of stage 1"),
+    "an extension backwards": (another_stage(rounds=0), "rounds is 0, not 1"),
+    "an extension too early": (second_stage_first, "it is finished before stage 1"),
     "no deal": (without("deal"), r"before it, match \d+ has 1 of its 2 deals"),
     "no match": (without("match"), "deal 0-0, but deal 0-2 of match"),
     "unknown schema": (change("bot", schema="arena.export.virus/1"), "Invalid value 'arena.export.virus/1'"),
@@ -440,12 +481,12 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "another's id": (change("match", id=10**6), "1000000 is no match of spring"),
     "huge points": (change("deal", points=[1 << 64, 0]), r"at `\$.points\[0\]`"),
     "a huge time": (change("match", started_at=1e300), r"at `\$.started_at`"),
-    "huge match count": (change("tournament", match_count=10**12), r"at `\$.match_count`"),
+    "huge match count": (change("stage", match_count=10**12), r"at `\$.match_count`"),
     "many decks": (change_plan(decks=10**12), "decks is 1000000000000, not 1 ... 50000"),
     "many rounds": (change_plan(rounds=10**9), "rounds is 1000000000, not"),
     "many seats": (change_plan(seats=11, seatings="all"), "a table of 2, but tables have 11 seats"),
     "other seatings": (
-        lambda found: of_kind(found, "tournament")[1]["plan"].update(seatings="rotate"),
+        lambda found: of_kind(found, "stage")[1]["plan"].update(seatings="rotate"),
         "6 legs, but a match has 3",
     ),
     "a long clock": (change_plan(clock={"bank_ms": 1 << 70}), "bank_ms is"),
@@ -496,12 +537,12 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "submission twice": (twice("submission"), "is there twice"),
     "tournament twice": (a_second_tournament, "before it, tournament spring is there a second time"),
     "match of another": (lambda found: of_kind(found, "match")[1].update(id=1), "is there twice"),
-    "another seed": (change("tournament", master="0" * 64), "not the one that was committed to"),
-    "no seed": (change("tournament", master=None, salt=None), "exactly if it is finished"),
-    "half a seed": (change("tournament", salt=None), "salt and master belong together"),
-    "a seed too early": (change("tournament", finished_at=None), "exactly if it is finished"),
+    "another seed": (change("stage", master="0" * 64), "not the one that was committed to"),
+    "no seed": (change("stage", master=None, salt=None), "exactly if it is finished"),
+    "half a seed": (change("stage", salt=None), "salt and master belong together"),
+    "a seed too early": (change("stage", finished_at=None), "exactly if it is finished"),
     "a match less": (
-        change("tournament", match_count=99),
+        change("stage", match_count=99),
         "spring is finished, but has 9 of its 99 matches",
     ),
 }

@@ -156,7 +156,7 @@ def test_the_decks_are_those_that_bots_are_dealt() -> None:
     plan = Plan("round-robin", {"durak": {"transfer": True}}, 1, 2, 3)
     spec = human_spec("durak", plan, [bot_ref("foe"), None], 5, None, "none")
     made = new_tournament("play", plan, "none", 0.0, 1, seed=5, kind="play")
-    assert spec.decks == scheduled(plan, made, "durak", 1, (0, 1)).decks
+    assert spec.decks == scheduled(made, made.stages[0], "durak", 1, (0, 1)).decks
     assert (spec.legs, spec.options["transfer"], [ref.name for ref in spec.bots]) == (((0, 1),), True, ["foe", HUMAN])
     assert human_spec("durak", plan, [bot_ref("foe"), None], 5, "mirror", "none").legs == ((0, 1), (1, 0))
 

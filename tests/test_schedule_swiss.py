@@ -32,6 +32,7 @@ class Event:
         self.seats, self.smaller, self.work = seats, smaller, work
         self.history: list[Round] = []
         self.scores: list[TableScore] = []
+        self.apart: list[list[int]] = []
 
     def pair(self, withdrawn: Collection[int] = ()) -> Round:
         return next_round(
@@ -42,6 +43,7 @@ class Event:
             KEY,
             smaller_tables=self.smaller,
             withdrawn=withdrawn,
+            apart=self.apart,
             work=self.work,
         )
 
@@ -205,6 +207,29 @@ def test_a_late_entrant_is_paired() -> None:
     event.play(event.pair())
     event.entrants += [8, 9]
     assert sum(len(table) for table in event.pair().tables) == 10
+
+
+@pytest.mark.parametrize(("entrants", "seats", "rounds"), [(8, 2, 4), (9, 2, 4), (16, 4, 3)])
+def test_bots_of_one_author_are_kept_apart_from_the_first_round_on(entrants: int, seats: int, rounds: int) -> None:
+    event = Event(entrants, seats)
+    event.apart = [[0, 1, 2], [3, 4], [99, 5]]
+    for round_ in event.rounds(rounds):
+        for table in round_.tables:
+            assert all(len({*table} & {*group}) < 2 for group in event.apart)
+
+
+def test_bots_of_one_author_meet_where_nothing_else_is_possible_and_once_before_twice() -> None:
+    event = Event(4, 2)
+    event.apart = [[0, 1, 2]]
+    inside = [{*table} <= {0, 1, 2} for round_ in event.rounds(3) for table in round_.tables]
+    assert sum(inside) == 3, "one table of each round has two of the three"
+    assert max(meetings(table for round_ in event.history for table in round_.tables).values()) == 1
+    event = Event(4, 2)
+    event.apart = [[0, 1]]
+    for _ in event.rounds(3):
+        pass
+    met = meetings(table for round_ in event.history for table in round_.tables)
+    assert met[0, 1] == 0, "a rematch is better"
 
 
 def test_an_open_round_is_never_paired_past() -> None:

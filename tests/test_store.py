@@ -31,9 +31,10 @@ from arena.records import (
     Step,
 )
 from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
+from arena.store.corrections import Correction
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.schema import migrations
-from arena.store.tournaments import Entrant, Scheduled, Tournament
+from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from tests.fakes_executor import MACHINE, begin, refs
 
 POOL = PoolKey("durak", "durak/1{deck=36}", 2, "none", "single_loser")
@@ -58,7 +59,7 @@ def db(path: Path) -> Iterator[Database]:
 
 
 def test_every_migration_is_named_and_applied_once(path: Path) -> None:
-    assert schema.known() == ["first"]
+    assert schema.known() == ["first", "stages"]
     for _ in range(2):
         with open_writer(path) as db:
             assert schema.applied(db) == schema.known()
@@ -138,7 +139,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 16
+    assert len(strict) == 17
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -328,20 +329,25 @@ def test_names_to_show(db: Database) -> None:
 
 def test_a_tournament_is_kept_whole(db: Database) -> None:
     keep(db, A, B)
-    made = Tournament(99, "spring", "tournament", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5, 4)
+    first, second = (Stage(number, "{}", number == 1, b"c", b"s", b"m", 1.5, 4) for number in (1, 2))
+    made = Tournament(99, "spring", "tournament", "none", "0.1.0", 1, 1.5, (first,))
     entrants = [Entrant(0, "ace", A, ("durak",)), Entrant(1, "bee", B, ("avalanche", "durak"))]
     number = tournaments.create(db, made, entrants)
-    assert (
-        tournaments.get(db, number)
-        == tournaments.find(db, "spring")
-        == msgspec.structs.replace(made, id=number, first_match=1)
-    )
+    kept = tournaments.get(db, number)
+    first = msgspec.structs.replace(first, first_match=1, players=(0, 1))
+    assert kept == tournaments.find(db, "spring") == msgspec.structs.replace(made, id=number, stages=(first,))
     assert tournaments.entrants(db, number) == entrants
     assert tournaments.entrants(db, number, "avalanche") == entrants[1:]
     with pytest.raises(ConfigError, match="there is a tournament called 'spring' already; choose another with --name"):
         tournaments.create(db, made, [])
     tournaments.finish(db, number, 9.0)
     assert tournaments.get(db, number).finished_at == 9.0
+    tournaments.add_stage(db, number, msgspec.structs.replace(second, players=(1, 2)))
+    tournaments.add_entrants(db, number, [Entrant(2, "cow", A, ("durak",))])
+    kept = tournaments.get(db, number)
+    assert [stage.finished_at for stage in kept.stages] == [9.0, None]
+    assert (kept.finished_at, kept.practice) == (None, True)
+    assert (kept.stages[1].first_match, kept.stages[1].players) == (5, (1, 2))
     assert tournaments.find(db, "autumn") is None
 
 
@@ -363,7 +369,9 @@ def schedule(db: Database, tournament: Tournament, number: int = 1, *tables: tup
     tables = tables or ((0, 1),)
     planned = [Scheduled(POOL, table, KEYS, LEGS) for table in tables]
     with writing(db):
-        tournaments.add_round(db, tournament.id, "durak", Round(number, tables, (2,)), planned, tournament.first_match)
+        tournaments.add_round(
+            db, tournament.id, "durak", Round(number, tables, (2,)), planned, tournament.stages[0].first_match
+        )
     return matches.unplayed(db, tournament.id, "durak", number)
 
 
@@ -538,7 +546,8 @@ def test_faults_are_told_with_the_entrants_name(db: Database) -> None:
 
 def test_faults_of_a_bot_that_plays_itself_name_the_right_place(db: Database) -> None:
     keep(db, A)
-    made = Tournament(0, "play 1", "play", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5, 4)
+    stage = Stage(1, "{}", True, b"c", b"s", b"m", 1.5, 4)
+    made = Tournament(0, "play 1", "play", "none", "0.1.0", 1, 1.5, (stage,))
     entrants = [Entrant(number, name, A, ("durak",)) for number, name in enumerate(("left", "right"))]
     with writing(db):
         number = tournaments.create(db, made, entrants)
@@ -636,6 +645,7 @@ def test_practice_is_known_once_it_is_rated(db: Database) -> None:
 
 
 SCANS = {
+    "corrections.last_correction": "the end of it only",
     "bots.add_submission": "the test's own call of all_versions",
     "bots.all_versions": "every one is asked for, by an export",
     "bots.kept": "every one is asked for, by an export",
@@ -645,7 +655,9 @@ SCANS = {
     "matches.last_deal": "along the index of rounds from its end, to the first that was played",
     "ratings.has_practice": "few tournaments; ends with the first",
     "ratings.pools": "every pool is asked for, and there are few",
+    "tournaments.add_stage": "few stages, once for each",
     "tournaments.create": "few tournaments, once for each",
+    "tournaments.players": "those of all tournaments, when none is given",
     "tournaments.tournaments": "every one is asked for",
 }
 """Functions that read a whole table, and why that is right."""
@@ -657,7 +669,8 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
     keep(db, A, B)
     bots.submit(db, "ace", A, "", 2.0)
     (one,) = schedule(db, spring)
-    bee, planned = Tournament(0, "bee", "play", "{}", True, "none", "0.1.0", 1, b"c", b"s", b"m", 1.5, 4), POOL
+    stage = Stage(1, "{}", True, b"c", b"s", b"m", 1.5, 4)
+    bee, planned = Tournament(0, "bee", "play", "none", "0.1.0", 1, 1.5, (stage,)), POOL
     (two,) = schedule(db, spring, 3)
     played = msgspec.structs.replace(a_record(two, a_fault(0, 0, 0)), logs=(Log(0, 0, 0, 1, b"x"),))
     return {
@@ -672,9 +685,14 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "bots.retire": [lambda: bots.retire(db, "ace", 3.0)],
         "bots.submissions": [lambda: bots.submissions(db), lambda: bots.submissions(db, retired=True)],
         "bots.submit": [lambda: bots.submit(db, "ace", A, "", 4.0), lambda: bots.submit(db, "ace", B, "", 4.0)],
+        "bots.version_of": [lambda: bots.version_of(db, "ace", A)],
         "bots.version": [lambda: bots.version(db, "ace", 1)],
         "matches.columns": [lambda: matches.columns(db, one)],
-        "matches.count_played": [lambda: matches.count_played(db, spring.id)],
+        "matches.count_played": [
+            lambda: matches.count_played(db, spring.id),
+            lambda: matches.count_played(db, spring.id, 1),
+        ],
+        "matches.count_scheduled": [lambda: matches.count_scheduled(db, spring.id, 1)],
         "matches.count_unverified": [lambda: matches.count_unverified(db, spring.id, "durak")],
         "matches.each_record": [lambda: list(matches.each_record(db, one))],
         "matches.unverified": [lambda: matches.unverified(db, one)],
@@ -707,6 +725,12 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "tournaments.add_match": [
             lambda: tournaments.add_match(db, 90, spring.id, "durak", 1, Scheduled(POOL, (0, 1), (b"d",), ((0, 1),)))
         ],
+        "tournaments.add_entrants": [
+            lambda: tournaments.add_entrants(db, spring.id, [Entrant(9, "nine", A, ("durak",))])
+        ],
+        "tournaments.add_stage": [
+            lambda: tournaments.add_stage(db, spring.id, msgspec.structs.replace(stage, number=2, players=(0, 1)))
+        ],
         "tournaments.add_round": [lambda: schedule(db, spring, 2)],
         "tournaments.complete_round": [lambda: tournaments.complete_round(db, spring.id, "durak", 1)],
         "tournaments.create": [lambda: tournaments.create(db, bee, [Entrant(0, "a", A, ("durak",))])],
@@ -714,13 +738,22 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "tournaments.find": [lambda: tournaments.find(db, "spring")],
         "tournaments.finish": [lambda: tournaments.finish(db, spring.id, 9.0)],
         "tournaments.get": [lambda: tournaments.get(db, spring.id)],
+        "tournaments.players": [
+            lambda: tournaments.players(db),
+            lambda: tournaments.players(db, spring.id),
+        ],
         "tournaments.pool_of": [lambda: tournaments.pool_of(db, planned)],
+        "tournaments.round_stages": [lambda: tournaments.round_stages(db, spring.id, "durak")],
         "tournaments.rounds": [lambda: tournaments.rounds(db, spring.id, "durak")],
         "tournaments.tournaments": [lambda: tournaments.tournaments(db)],
         # of a match that is recorded by now
         "matches.mark_unverified": [lambda: matches.mark_unverified(db, played.id, 0, 0, "because")],
         "matches.recorded": [lambda: matches.recorded(db, played.id)],
         "corrections.corrections": [lambda: corrections.corrections(db, spring.id)],
+        "corrections.last_correction": [lambda: corrections.last_correction(db)],
+        "corrections.add": [
+            lambda: corrections.add(db, Correction("withdraw", spring.id, 1, None, {}, "because", 5.0))
+        ],
         "corrections.exclude": [lambda: corrections.exclude(db, "withdraw", spring.id, "bot-0", "because", 5.0)],
         "corrections.void": [lambda: corrections.void(db, played.id, "because", 5.0)],
     }

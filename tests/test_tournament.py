@@ -16,18 +16,19 @@ from sqlite_utils import Database
 from trio.testing import MockClock
 
 from arena.errors import ConfigError, InfraError, LaneError, OverloadError
+from arena.extension import changes
 from arena.games import GAMES
 from arena.plan import (
     Plan,
     check_plan,
     final_standings,
+    new_stage,
     new_tournament,
     plan_of,
-    same_tournament,
     swiss_rounds,
 )
 from arena.rating.pool import rate
-from arena.records import BotRef, MatchRecord, MatchSpec, Round
+from arena.records import BotRef, Clock, MatchRecord, MatchSpec, Round
 from arena.rules import Value, complete_options
 from arena.schedule.roundrobin import round_robin
 from arena.schedule.seatings import seatings
@@ -110,7 +111,7 @@ def test_a_whole_tournament(db: Database, plan: Plan, entrants: int, sizes: set[
     bots = refs(entrants)
     lanes = FakeLanes(shuffle=5)
     spring = begin(db, plan, bots)
-    expected = spring.match_count
+    expected = spring.stages[0].match_count
     finished, events = play(db, spring, bots, lanes)
     assert finished
     assert tournaments.get(db, spring.id).finished_at == 2.0
@@ -248,7 +249,7 @@ def test_bots_sit_only_at_tables_of_their_games(db: Database) -> None:
     }
     assert seen == {"durak": {"bot-0", "bot-1", "bot-3", "bot-4"}, "avalanche": {"bot-2", "bot-3", "bot-4"}}
     assert {names[line.entrant] for line in final_standings(db, spring, "avalanche")} == seen["avalanche"]
-    assert spring.match_count == matches.count_played(db, spring.id) == 6 + 3
+    assert spring.stages[0].match_count == matches.count_played(db, spring.id) == 6 + 3
 
 
 def test_few_deals_give_ratings_without_errors(db: Database) -> None:
@@ -491,14 +492,14 @@ def test_the_schedule_of_a_round_robin_is_made_once(db: Database, monkeypatch: p
 
 
 def test_a_master_is_committed_to_and_fresh() -> None:
-    one, two = (new_tournament("t", LONG, "none", 1.0, 1) for _ in range(2))
+    one, two = (new_tournament("t", LONG, "none", 1.0, 1).stages[0] for _ in range(2))
     assert one.commitment == hashlib.sha256(one.master + one.salt).digest()
     assert len(one.master) == len(one.salt) == 32
     assert len({one.master, two.master, one.salt, two.salt}) == 4
     assert not one.practice
-    practice = new_tournament("t", LONG, "none", 1.0, 1, seed=7)
-    assert practice == new_tournament("t", LONG, "none", 1.0, 1, seed=7)
-    assert practice.master != new_tournament("t", LONG, "none", 1.0, 1, seed=8).master
+    practice = new_stage(1, LONG, 1.0, 1, seed=7)
+    assert practice == new_stage(1, LONG, 1.0, 1, seed=7)
+    assert len({new_stage(number, LONG, 1.0, 1, seed=seed).master for number in (1, 2, 3) for seed in (7, 8)}) == 6
     assert practice.practice
     assert practice.commitment == hashlib.sha256(practice.master + practice.salt).digest()
 
@@ -508,7 +509,7 @@ def test_a_plan_comes_back_from_the_store_as_it_was(db: Database) -> None:
     back = plan_of(begin(db, plan, refs(4)))
     assert back == plan
     assert [type(value) for value in back.games["durak"].values()] == [bool, int, str]
-    assert msgspec.json.decode(new_tournament("t", Plan("swiss", {}, 1), "none", 1.0, 1).spec).keys() == {
+    assert msgspec.json.decode(new_stage(1, Plan("swiss", {}, 1), 1.0, 1).spec).keys() == {
         "format",
         "games",
         "rounds",
@@ -523,20 +524,27 @@ def test_what_differs_from_a_stored_tournament_is_named(db: Database) -> None:
     bots = refs(3)
     spring = begin(db, LONG, bots)
     kept = tournaments.entrants(db, spring.id)
-    assert same_tournament(spring, LONG, kept, kept[::-1]) == []
-    more_rounds = msgspec.structs.replace(LONG, rounds=5, format="round-robin")
-    assert same_tournament(spring, more_rounds, kept, kept) == [
-        "format was swiss, now round-robin",
-        "rounds was 3, now 5",
+
+    def differ(plan: Plan, entrants: list[Entrant], isolation: str = "none", seed: int | None = None) -> list[str]:
+        return [f"{one.text} {one.allowed}" for one in changes(db, spring, plan, entrants, isolation, seed)]
+
+    assert differ(LONG, kept[::-1], seed=1) == []
+    asked = msgspec.structs.replace(LONG, rounds=2, decks=5, format="round-robin", clock=Clock(bank_ms=1))
+    assert differ(asked, kept, "strict", 2) == [
+        "format was swiss, now round-robin False",
+        "rounds was 3, now 2 False",
+        "decks was 2, now 5 True",
+        f"clock was {msgspec.to_builtins(LONG.clock)}, now {msgspec.to_builtins(asked.clock)} False",
+        "isolation was none, now strict False",
+        "its seed was another than 2 False",
     ]
-    new = Entrant(0, kept[0].name, kept[1].hash, ("durak",))
-    differences = same_tournament(spring, LONG, kept, [new, *kept[1:]])
-    assert differences == [
-        f"{kept[0].name} ({kept[0].hash[:12]}) no longer plays",
-        f"{kept[0].name} ({kept[1].hash[:12]}) is new",
+    new = Entrant(0, kept[0].name, refs(4)[3].hash, ("durak",))
+    assert differ(msgspec.structs.replace(LONG, rounds=5), [new, *kept[1:]]) == [
+        "rounds was 3, now 5 True",
+        f"{kept[0].name} ({kept[0].hash[:12]}) no longer plays False",
+        f"{kept[0].name} ({new.hash[:12]}) is new True",
     ]
-    options = msgspec.structs.replace(LONG, games={**ALL, "durak": {"deck": 52}})
-    (difference,) = same_tournament(spring, options, kept, kept)
+    (difference,) = differ(msgspec.structs.replace(LONG, games={**ALL, "durak": {"deck": 52}}), kept)
     assert difference.startswith("games was {")
 
 
@@ -548,9 +556,9 @@ def test_a_plan_that_cannot_be_played_names_every_problem() -> None:
         check_plan(Plan("swiss", {"durak": {"deck": 40}, "avalanche": {}}, 1), [*some, none])
     assert str(raised.value).split("; ") == [
         "lost plays none of durak, avalanche",
+        "avalanche at tables of 2 needs 2 bots that play it, not 0",
         "durak option deck cannot be 40",
         "allowed: 36 | 52",
-        "avalanche at tables of 2 needs 2 bots that play it, not 0",
     ]
     with pytest.raises(ConfigError, match="durak is played by 2 to 6 seats, not 7"):
         check_plan(Plan("swiss", {"durak": {}}, 1, seats=7), some)

@@ -28,7 +28,7 @@ from arena.errors import BusyError, ConfigError, InfraError
 from arena.plan import Plan, final_standings
 from arena.records import BotHash, MatchRecord, MatchSpec
 from arena.store import bots, database, matches, ratings, tournaments
-from arena.store.database import open_reader, open_writer, writing
+from arena.store.database import open_reader, open_runner, open_writer, writing
 from arena.store.health import examine
 from arena.store.trouble import DamagedError, explained
 from arena.tournament import run
@@ -187,7 +187,7 @@ def test_a_read_only_file_can_be_read(plain_folder: Path) -> None:
 
 def test_a_read_only_folder_can_be_read(plain_folder: Path) -> None:
     path = plain_folder / "arena.db"
-    with open_writer(path) as db:
+    with open_runner(path) as db:
         keep(db, A)
     plain_folder.chmod(0o500)
     assert kept(path) == [A]
@@ -196,7 +196,9 @@ def test_a_read_only_folder_can_be_read(plain_folder: Path) -> None:
     plain_folder.chmod(0o700)
     (plain_folder / "arena.db.lock").unlink()
     plain_folder.chmod(0o500)
-    assert "cannot be written: Permission denied" in refused_writing(path)
+    assert f"no permission for {plain_folder}" in refused_writing(path)
+    with pytest.raises(ConfigError, match="cannot be written: Permission denied"), open_runner(path):
+        pass
     plain_folder.chmod(0)
     with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
         kept(path)
@@ -273,24 +275,39 @@ def test_a_database_locked_by_another_process_is_told_so(path: Path, monkeypatch
     assert problems(path) == ()
 
 
-def test_a_second_writer_is_told_so_and_may_follow(path: Path, tmp_path: Path) -> None:
+def test_a_second_runner_is_told_so_and_may_follow(path: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(path)
-    with open_writer(path):
+    with open_runner(path):
         for other in (path, link):
-            with pytest.raises(BusyError, match="another arena is writing to") as told, open_writer(other):
+            with pytest.raises(BusyError, match="another arena is playing on") as told, open_runner(other):
                 pass
             assert exit_code(told.value) == EXIT_BUSY
-    with open_writer(link) as db:
+    with open_runner(link) as db:
         keep(db, A)
     assert kept(path) == [A]
+
+
+def test_others_write_while_a_runner_is_active(path: Path) -> None:
+    with open_runner(path) as runner:
+        with open_writer(path) as db:
+            keep(db, A)
+        keep(runner, B)
+    assert kept(path) == [A, B]
+
+
+def test_only_an_idle_database_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_runner(path):
+        monkeypatch.setattr("arena.store.schema.known", lambda: ["first", "stages", "third"])
+        with pytest.raises(BusyError, match="another arena is playing on"), open_writer(path):
+            pass
 
 
 @pytest.mark.parametrize("name", ["arena.db", "arena.db.lock"])
 def test_a_file_that_is_taken_away_is_noticed(path: Path, name: str) -> None:
     with pytest.raises(InfraError, match=f"{name} was deleted or replaced") as told:
         within(
-            open_writer(path),
+            open_runner(path),
             lambda db: keep(db, A),
             lambda _: path.with_name(name).unlink(),
             lambda db: keep(db, B),

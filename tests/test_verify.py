@@ -71,7 +71,7 @@ def differences(tournament: Tournament, played: Played, *, messages: bool = True
 
 def test_what_was_played_is_found_as_it_was(event: tuple[Database, Tournament]) -> None:
     db, tournament = event
-    assert list(check_luck(tournament, [tournament])) == []
+    assert list(check_luck(tournament, tournament.stages[0], [tournament])) == []
     for played in load(db, tournament):
         assert differences(tournament, played) == []
         assert differences(tournament, played, messages=False) == []
@@ -140,17 +140,21 @@ def test_a_fault_that_is_struck_out_is_missed(event: tuple[Database, Tournament]
 
 def test_luck_that_does_not_follow_from_the_master_is_found(event: tuple[Database, Tournament]) -> None:
     _, tournament = event
-    assert [found.what for found in check_luck(replace(tournament, master=b"\1" * 32), [])] == ["commitment"]
-    cut = replace(tournament, master=tournament.master[:20], salt=tournament.master[20:] + tournament.salt)
-    assert [found.what for found in check_luck(cut, [])] == ["master", "salt"], "one commitment fits many cuts"
+    (stage,) = tournament.stages
+    assert [one.what for one in check_luck(tournament, replace(stage, master=b"\1" * 32), [])] == ["commitment"]
+    cut = replace(stage, master=stage.master[:20], salt=stage.master[20:] + stage.salt)
+    assert [one.what for one in check_luck(tournament, cut, [])] == ["master", "salt"], "one commitment fits many cuts"
 
 
 def test_a_master_that_is_used_again_is_refused(event: tuple[Database, Tournament]) -> None:
     _, tournament = event
-    real = replace(tournament, practice=False)
-    again = replace(real, id=99, name="again")
-    assert [found.found for found in check_luck(real, [real, again])] == ["that of again"]
-    assert list(check_luck(tournament, [again])) == [], "a short seed promises nothing"
+    (stage,) = tournament.stages
+    first = replace(stage, practice=False)
+    real = replace(tournament, stages=(first, replace(first, number=2)))
+    again = replace(tournament, id=99, name="again", stages=(first,))
+    found = [one.found for one in check_luck(real, first, [real, again])]
+    assert found == ["that of spring, stage 2", "that of again"]
+    assert list(check_luck(tournament, stage, [again])) == [], "a short seed promises nothing"
 
 
 TAMPERED = {
@@ -167,8 +171,10 @@ TAMPERED = {
     "pool": "UPDATE pool SET seats = 4",
     "rule set": "UPDATE pool SET rule_set = 'garbage'",
     "option": "UPDATE pool SET rule_set = replace(rule_set, 'transfer=false', 'transfer=true') WHERE game = 'durak'",
-    "master": "UPDATE tournament SET master = zeroblob(32)",
-    "spec": "UPDATE tournament SET spec = '{}'",
+    "master": "UPDATE stage SET master = zeroblob(32)",
+    "spec": "UPDATE stage SET spec = '{}'",
+    "players": "UPDATE stage SET players = '[0,1]'",
+    "stage": "UPDATE round SET stage = 2 WHERE number = 1",
     "byes": "UPDATE round SET byes = '[7]' WHERE number = 1",
     "who played": "UPDATE place SET entrant = 2 - entrant",
     "nobody played": "DELETE FROM place WHERE match = 1",
@@ -217,19 +223,20 @@ def test_a_revealed_tournament_is_checked_in_another_language(event: tuple[Datab
     told = revealed(tournament, [match for match, _, _ in load(db, tournament)])
     good = script(told)
     assert (good.returncode, good.stderr) == (0, "")
-    assert f"right for the commitment {tournament.commitment.hex()}" in good.stdout
+    assert f"right for the commitment {tournament.stages[0].commitment.hex()}" in good.stdout
     assert "practice" in good.stdout
     document = msgspec.json.decode(msgspec.json.encode(told))
-    document["matches"][-1]["decks"][-1]["bot_seeds"][-1] += 1
+    (stage,) = document["stages"]
+    stage["matches"][-1]["decks"][-1]["bot_seeds"][-1] += 1
     bad = script(document)
     assert bad.returncode != 0
     assert "bot seed" in bad.stderr
-    short = {**document, "master": document["master"][:40], "salt": document["master"][40:] + document["salt"]}
-    assert "bytes of master and salt" in script(short).stderr
-    document["matches"][0]["decks"][0]["order"].reverse()
+    short = {**stage, "master": stage["master"][:40], "salt": stage["master"][40:] + stage["salt"]}
+    assert "bytes of master and salt" in script({**document, "stages": [short]}).stderr
+    stage["matches"][0]["decks"][0]["order"].reverse()
     assert "order 0" in script(document).stderr
-    assert script({**document, "master": None}).returncode != 0
-    assert script({**document, "salt": "00"}).returncode != 0
+    assert script({**document, "stages": [{**stage, "master": None}]}).returncode != 0
+    assert script({**document, "stages": [{**stage, "salt": "00"}]}).returncode != 0
 
 
 def test_the_script_is_short_enough_to_be_read() -> None:

@@ -96,17 +96,18 @@ def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
         for name, size, pool in (("read", 20, _POOLS[0]), ("written", count, _POOLS[1])):
             made = new_tournament(name, plan, pool.isolation, 1.0, size, seed=1)
             kept = tournaments.get(db, tournaments.create(db, made, entrants))
-            keys = tuple(derive(kept.master, "deck", "durak", deck) for deck in range(DECKS))
+            keys = tuple(derive(kept.stages[0].master, "deck", "durak", deck) for deck in range(DECKS))
             planned = [Scheduled(pool, _TABLE, keys, _LEGS)] * size
-            tournaments.add_round(db, kept.id, "durak", Round(1, (_TABLE,) * size, ()), planned, kept.first_match)
-        first, second = (matches.unplayed(db, number, "durak", 1) for number in (1, 2))
-        for number in first:
+            first = kept.stages[0].first_match
+            tournaments.add_round(db, kept.id, "durak", Round(1, (_TABLE,) * size, ()), planned, first)
+        read, written = (matches.unplayed(db, number, "durak", 1) for number in (1, 2))
+        for number in read:
             matches.record(db, _record(number))
         tournaments.complete_round(db, 1, "durak", 1)
         ratings.save(
             db, tournaments.pool_of(db, _POOLS[0]), 1, 1, [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
         )
-    return map(_record, second)
+    return map(_record, written)
 
 
 def _record(number: int) -> MatchRecord:

@@ -44,11 +44,12 @@ async def _find(db: Database, name: str, site: Site, now: float) -> list[Player]
     if "/" in name:
         return [await admit(db, name, site, now)]
     if name != "all":
-        return [await recall(submission_of(db, name), site)]
+        kept = submission_of(db, name)
+        return [await recall(kept.name, kept.hash, site)]
     found = bots.submissions(db)
     if not found:
         raise ConfigError("no bot is submitted yet; `arena submit DIR`, or name folders as ./DIR/")
-    return [await recall(kept, site) for kept in found]
+    return [await recall(kept.name, kept.hash, site) for kept in found]
 
 
 def submission_of(db: Database, name: str) -> bots.Submission:

@@ -23,7 +23,7 @@ from arena.export import rows
 from arena.export.everything import everything
 from arena.export.formats import WRITERS, Format
 from arena.store import tournaments
-from arena.store.database import open_reader, open_writer
+from arena.store.database import open_reader, open_runner
 
 
 class What(StrEnum):
@@ -169,7 +169,7 @@ def import_(
         raise ConfigError(f"{file} cannot be read: {error.strerror}; name what `arena export all` wrote") from None
     with source:
         read = begin(source, str(file))
-        with open_writer(db) as opened:
+        with open_runner(db) as opened:
             done = import_everything(opened, read, lambda name: say(f"{name}: executing its deals again"))
     if as_json:
         emit_json("import/1", msgspec.structs.asdict(done))

@@ -57,7 +57,7 @@ def human_spec(
     """
     rules, seats = GAMES[game], len(bots)
     made = new_tournament("play", plan, isolation, time.time(), 1, seed=seed, kind="play")
-    decks = scheduled(plan, made, game, 1, tuple(range(seats))).decks
+    decks = scheduled(made, made.stages[0], game, 1, tuple(range(seats))).decks
     legs = seatings(seats, seatings_mode) if seatings_mode else (tuple(range(seats)),)
     options = complete_options(rules, seats, plan.games[game])
     person = BotRef(HUMAN, BotHash(""), "", ())

@@ -27,7 +27,7 @@ from arena.rules import complete_options
 from arena.sandbox import require_level
 from arena.schedule.seatings import Mode
 from arena.store import matches, tournaments
-from arena.store.database import open_writer, writing
+from arena.store.database import open_runner, open_writer, writing
 from arena.store.tournaments import Entrant
 
 
@@ -84,7 +84,7 @@ def play(
     if HUMAN in bots:
         _play_human(site, db, name, plan, bots, seed, seatings)
         return
-    with open_writer(db) as opened:
+    with open_runner(db) as opened:
         players, record = trio.run(_play, opened, site, name, plan, bots, seed)
     names = _told_apart([player.ref.name for player in players])
     if as_json:
@@ -159,8 +159,10 @@ def _store(db: Database, site: Site, game: str, plan: Plan, players: list[Player
         entrants = [Entrant(number, player.ref.name, player.ref.hash, (game,)) for number, player in enumerate(players)]
         number = tournaments.create(db, made, entrants)
         table = tuple(range(len(players)))
-        match = tournaments.get(db, number).first_match
-        tournaments.add_round(db, number, game, Round(1, (table,)), [scheduled(plan, made, game, 1, table)], match)
+        match = tournaments.get(db, number).stages[0].first_match
+        tournaments.add_round(
+            db, number, game, Round(1, (table,)), [scheduled(made, made.stages[0], game, 1, table)], match
+        )
         tournaments.finish(db, number, now)
     stored = matches.match(db, match)
     assert stored is not None

@@ -90,7 +90,8 @@ async def _ask(db: Database, what: str, site: Site, scratch: Path, position: Pos
 
 async def _bot(db: Database, what: str, site: Site, scratch: Path) -> BotRef:
     if "/" not in what:
-        return (await recall(submission_of(db, what), site)).ref
+        kept = submission_of(db, what)
+        return (await recall(kept.name, kept.hash, site)).ref
     _, player = await unpacked(what, site._replace(bots=scratch))
     return player.ref
 

@@ -5,29 +5,34 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from itertools import count
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import trio
 import typer
-from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
+from arena.cli.ladder import Ladder, open_ladder
+from arena.cli.opening import Asked, open_ladder_tournament, open_tournament
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
-from arena.cli.site import Site, check_jobs, check_places, open_site, open_site_lanes
+from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
-from arena.plan import Plan, allows_smaller, check_plan, match_counts, new_tournament, same_tournament, swiss_rounds
+from arena.executor import Executor
+from arena.extension import total_matches
+from arena.plan import Plan, allows_smaller, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
-from arena.store.database import open_writer, writing
+from arena.store.database import open_runner
 from arena.store.tournaments import Entrant, Tournament
+from arena.tournament import Memory
 from arena.tournament import run as play_all
 
 
@@ -47,13 +52,18 @@ def run(
     jobs: Annotated[int | None, typer.Option("--jobs", help="Matches at a time; the cores by default.")] = None,
     oversubscribe: Annotated[bool, typer.Option("--oversubscribe", help="Allow more jobs than cores.")] = False,
     name: Annotated[str | None, typer.Option("--name", help="The tournament's name.")] = None,
+    extend: Annotated[bool, typer.Option("--extend", help="Add rounds, other decks or new bots to one.")] = False,
+    forever: Annotated[bool, typer.Option("--forever", help="A round after the other, with whoever is there.")] = False,
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Run a tournament, or go on with one that was stopped; ends with the leaderboard."""
+    """Run a tournament, or go on with one that was stopped; ends with the leaderboard.
+
+    Bots may be submitted and results corrected meanwhile.
+    """
     given = {
         "bots": bots,
         "games": games,
@@ -72,14 +82,15 @@ def run(
         raise ConfigError(
             f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
+    _check_further(config, extend=extend, forever=forever)
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
     if isolation is None and site.level in (Level.LANDLOCK, Level.NONE):
         say(f"isolation is {site.level} here ({available_level()[1]}); `arena doctor` says more")
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
-    with open_writer(db) as opened:
-        found = trio.run(_run, opened, site, config, lanes, mode, trusted)
+    with open_runner(db) as opened:
+        found = trio.run(_run, Asked(opened, site, config, lanes, mode, trusted, extend, forever))
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -93,58 +104,134 @@ def run(
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
 
 
-async def _run(
-    db: Database, site: Site, config: TournamentConfig, lanes: int, mode: Mode, trusted: bool
-) -> Tournament | None:
+def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> None:
+    if extend and forever:
+        raise ConfigError("--forever extends a tournament by itself; leave --extend out")
+    if (extend or forever) and config.name is None:
+        option = "--forever" if forever else "--extend"
+        raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
+
+
+async def _run(asked: Asked) -> Tournament | None:
     """Return the finished tournament, or None if it was stopped."""
-    now = time.time()
-    games = config.given()
-    players = await find_players(db, config.bots, list(games), site, now)
-    entrants = as_entrants(players, list(games))
-    plan = _plan(config, len(entrants))
-    check_plan(plan, entrants)
-    tournament, resumed = _open_tournament(db, site, config, plan, entrants)
-    if mode in ("bars", "lines"):
-        word = "goes on" if resumed else "begins"
+    ladder = await _ladder(asked) if asked.forever else None
+    if ladder is None:
+        games = list(asked.config.given())
+        players = await find_players(asked.db, asked.config.bots, games, asked.site, time.time())
+        tournament, resumed = open_tournament(asked, as_entrants(players, games))
+    else:
+        tournament, players, resumed = await open_ladder_tournament(asked, ladder)
+    _announce(asked, tournament, "goes on" if resumed else "begins")
+    if asked.trusted:
+        return await _play(asked, tournament, players, ladder)
+    if asked.is_told:
+        say("reading what all bots may read into memory, so that they tell each other nothing by it (not if --trusted)")
+    async with kept_warm([*shared_folders(), asked.site.bots, asked.site.runtime]) as problem:
+        if problem and asked.mode != "events":
+            say(f"{problem}, too much to keep in memory: a bot can tell its next leg something by what it reads")
+        return await _play(asked, tournament, players, ladder)
+
+
+async def _ladder(asked: Asked) -> Ladder:
+    def tell(text: str) -> None:
+        if asked.mode != "quiet":
+            say(text)
+
+    return await open_ladder(asked.db, asked.site, asked.config, tell, time.time)
+
+
+def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
+    """Tell what is played, and the commitments to its master seeds."""
+    plan = plan_of(tournament)
+    playing = set(tournament.stages[-1].players)
+    entrants = [one for one in tournaments.entrants(asked.db, tournament.id) if one.number in playing]
+    if asked.is_told:
         unit = "round" if plan.format == "swiss" else "cycle"
         say(
             f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {plan.format}, "
-            f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(lanes, 'lane')} · "
-            f"isolation {site.level.value}{' · practice' if tournament.practice else ''}"
+            f"{count_of(plan.rounds, unit)} · {count_of(len(entrants), 'bot')} · {count_of(asked.lanes, 'lane')} · "
+            f"isolation {asked.site.level.value}{' · practice' if tournament.practice else ''}"
         )
-        say(f"commitment to the master seed: {tournament.commitment.hex()}")
-    if mode == "events":
-        emit_json(
-            "event/1", {"event": "Commitment", "tournament": tournament.name, "sha256": tournament.commitment.hex()}
-        )
-    if trusted:
-        return await _play(db, site, tournament, by_hash(players), lanes, mode)
-    if mode in ("bars", "lines"):
-        say("reading what all bots may read into memory, so that they tell each other nothing by it (not if --trusted)")
-    async with kept_warm([*shared_folders(), site.bots, site.runtime]) as problem:
-        if problem and mode != "events":
-            say(f"{problem}, too much to keep in memory: a bot can tell its next leg something by what it reads")
-        return await _play(db, site, tournament, by_hash(players), lanes, mode)
+    _tell_commitments(asked, tournament)
+
+
+def _announce_next(asked: Asked, tournament: Tournament) -> None:
+    """Tell which round of a ladder comes next."""
+    if asked.is_told:
+        unit = "round" if plan_of(tournament).format == "swiss" else "cycle"
+        players = count_of(len(tournament.stages[-1].players), "bot")
+        say(f"{tournament.name} · {unit} {plan_of(tournament).rounds} · {players}")
+    _tell_commitments(asked, tournament)
+
+
+def _tell_commitments(asked: Asked, tournament: Tournament) -> None:
+    """Tell the commitment of each stage that is not finished."""
+    for stage in tournament.stages:
+        told = {"tournament": tournament.name, "stage": stage.number, "sha256": stage.commitment.hex()}
+        if stage.finished_at is None and asked.is_told:
+            say(f"commitment {told['sha256']}")
+        if stage.finished_at is None and asked.mode == "events":
+            emit_json("event/1", {"event": "Commitment", **told})
 
 
 async def _play(
-    db: Database, site: Site, tournament: Tournament, bots: dict[BotHash, BotRef], lanes: int, mode: Mode
+    asked: Asked, tournament: Tournament, players: list[Player], ladder: Ladder | None
 ) -> Tournament | None:
     stopping = trio.Event()
-    display = Display(mode, tournament.match_count)
-    display.start_from(matches.count_played(db, tournament.id))
+    shown: list[Display] = []
+    memory = Memory()
+    finished = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, display)
-        nursery.start_soon(display.keep_showing)
-        finished = False
-        with display:
-            async with open_site_lanes(site, lanes) as pool:
-                finished = await play_all(db, tournament, bots, pool, display.report, time.time, stopping)
+        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, shown)
+        async with open_site_lanes(asked.site, asked.lanes) as pool:
+            play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
+            finished = await play(tournament, players)
+            while finished and ladder is not None:
+                following = await ladder.extended(tournament, stopping)
+                finished = following is not None
+                if following is not None:
+                    tournament, players = following
+                    _announce_next(asked, tournament)
+                    finished = await play(tournament, players)
         nursery.cancel_scope.cancel()
-    return tournament if finished else None
+    return tournament if finished and ladder is None else None
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, display: Display) -> None:
+async def _play_shown(
+    asked: Asked,
+    tournament: Tournament,
+    players: list[Player],
+    *,
+    pool: Executor,
+    stopping: trio.Event,
+    shown: list[Display],
+    memory: Memory,
+) -> bool:
+    """Play what is left of the stages there are, and show it; return False if it was stopped."""
+    display = Display(asked.mode, total_matches(asked.db, tournament))
+    display.start_from(matches.count_played(asked.db, tournament.id))
+    bots = await _bots(asked, tournament, players)
+    shown[:] = [display]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(display.keep_showing)
+        with display:
+            finished = await play_all(asked.db, tournament, bots, pool, display.report, time.time, stopping, memory)
+        nursery.cancel_scope.cancel()
+    shown.clear()
+    return finished
+
+
+async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player]) -> dict[BotHash, BotRef]:
+    """Return the bots of all stages that are not finished; some may be retired by now, or have a newer version."""
+    known = by_hash(players)
+    playing = {number for stage in tournament.stages if stage.finished_at is None for number in stage.players}
+    for entrant in tournaments.entrants(asked.db, tournament.id):
+        if entrant.number in playing and entrant.hash not in known:
+            known[entrant.hash] = (await recall(entrant.name, entrant.hash, asked.site)).ref
+    return known
+
+
+async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: Sequence[Display]) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -152,7 +239,8 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, display:
                 scope.cancel()
             else:
                 stopping.set()
-                display.remark("finishing the matches being played; again to stop now")
+                for display in shown:
+                    display.remark("finishing the matches being played; again to stop now")
 
 
 def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:
@@ -166,50 +254,3 @@ def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:
         full = f"{count_of(shape.full, 'table')} of {plan.seats} and " if shape.full else ""
         told.append(f"{game} ({full}{small})" if shape.small and plan.format == "swiss" else game)
     return told
-
-
-def _plan(config: TournamentConfig, entrants: int) -> Plan:
-    rounds = config.rounds or (swiss_rounds(entrants, config.seats) if config.format == "swiss" else 1)
-    clock = config.clock.limits()
-    return Plan(config.format, config.given(), rounds, config.seats, config.decks, config.seatings, clock)
-
-
-def _open_tournament(
-    db: Database, site: Site, config: TournamentConfig, plan: Plan, entrants: list[Entrant]
-) -> tuple[Tournament, bool]:
-    """Return the tournament to play and whether it was begun before.
-
-    Raises:
-        ConfigError: one of that name is finished, or differs; names what differs.
-    """
-    if config.name is None:
-        for stored in tournaments.tournaments(db):
-            if stored.finished_at is None and not _differences(db, stored, plan, entrants, site, config.seed):
-                return stored, True
-        numbers = count(len(tournaments.tournaments(db)) + 1)
-        name = next(free for number in numbers if tournaments.find(db, free := f"{plan.format}-{number}") is None)
-    else:
-        name = config.name
-        stored_one = tournaments.find(db, name)
-        if stored_one is not None:
-            if stored_one.finished_at is not None:
-                raise ConfigError(f"tournament {name} is finished; play another under a new --name")
-            if differences := _differences(db, stored_one, plan, entrants, site, config.seed):
-                raise ConfigError(
-                    f"tournament {name} was begun differently: {'; '.join(differences)}; choose another --name"
-                )
-            return stored_one, True
-    total = sum(match_counts(plan, entrants).values())
-    made = new_tournament(name, plan, site.level.value, time.time(), total, seed=config.seed)
-    with writing(db):
-        number = tournaments.create(db, made, entrants)
-    return tournaments.get(db, number), False
-
-
-def _differences(
-    db: Database, stored: Tournament, plan: Plan, entrants: list[Entrant], site: Site, seed: int | None
-) -> list[str]:
-    found = same_tournament(stored, plan, tournaments.entrants(db, stored.id), entrants, seed)
-    if stored.isolation != site.level.value:
-        found.append(f"isolation was {stored.isolation}, now {site.level.value}")
-    return found

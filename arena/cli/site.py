@@ -19,7 +19,7 @@ from arena.config import BotManifest, load_manifest, manifest_of
 from arena.errors import ConfigError
 from arena.executor import LocalLanes, open_lanes
 from arena.lane import LaneConfig, host_for, machine_facts
-from arena.records import BotRef
+from arena.records import BotHash, BotRef
 from arena.sandbox import Level
 from arena.sandbox.environment import make_runtime
 from arena.sandbox.orphans import adopting
@@ -157,14 +157,17 @@ def check_places(names: Sequence[str], db: Path) -> None:
         raise ConfigError("\n".join(problems))
 
 
-async def recall(kept: bots.Submission, site: Site) -> Player:
-    """Return a submitted bot, built again where its build is missing.
+async def recall(name: str, bot: BotHash, site: Site) -> Player:
+    """Return a bot that was kept before, built again where its build is missing.
+
+    Args:
+        name: the one it plays under.
 
     Raises:
         ConfigError: its files beside the database are missing or changed.
     """
     # Not the manifest in the database, which an import may have written: the files are what the hash stands for.
-    manifest = load_manifest(verified(site.bots, kept.hash) / "src")
-    await build(site.level, site.bots / kept.hash, site.runtime, manifest)
-    ref = bot_ref(site.bots, kept.hash, manifest)
-    return Player(manifest, msgspec.structs.replace(ref, name=kept.name))
+    manifest = load_manifest(verified(site.bots, bot) / "src")
+    await build(site.level, site.bots / bot, site.runtime, manifest)
+    ref = bot_ref(site.bots, bot, manifest)
+    return Player(manifest, msgspec.structs.replace(ref, name=name))

@@ -64,21 +64,21 @@ def reveal(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Show the commitment of a tournament and, once it is finished, the master seed and all that follows from it."""
+    """Show the commitment of each stage of a tournament and, once it is finished, its master seed and what follows."""
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
         played = [matches.match(opened, number) for number in matches.played(opened, found.id)]
-    if found.finished_at is None:
-        document: dict[str, object] = {"tournament": found.name, "commitment": found.commitment.hex(), "master": None}
-    else:
-        document = revealed(found, [match for match in played if match is not None])
     if as_json:
-        emit_json("reveal/1", document)
+        emit_json("reveal/1", revealed(found, [match for match in played if match is not None]))
         return
-    typer.echo(f"commitment {found.commitment.hex()}")
-    if found.finished_at is None:
-        typer.echo("the master seed is shown when the tournament is finished")
-    else:
-        typer.echo(f"salt       {found.salt.hex()}")
-        typer.echo(f"master     {found.master.hex()}")
+    for stage in found.stages:
+        if len(found.stages) > 1:
+            typer.echo(f"stage {stage.number}")
+        typer.echo(f"commitment {stage.commitment.hex()}")
+        if stage.finished_at is None:
+            typer.echo("the master seed is shown when this is finished")
+        else:
+            typer.echo(f"salt       {stage.salt.hex()}")
+            typer.echo(f"master     {stage.master.hex()}")
+    if found.stages[0].finished_at is not None:
         typer.echo(f"{len(played)} matches; --json has their decks and seeds, protocol.md says how each follows")

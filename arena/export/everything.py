@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
+from typing import Literal
 
 import msgspec
 from sqlite_utils import Database
@@ -15,6 +16,7 @@ from arena.plan import plan_of
 from arena.records import DealRecord, MatchRecord, Step
 from arena.rules import OutcomeType
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import corrections
 from arena.store.tournaments import Tournament
 
 
@@ -41,30 +43,35 @@ def _lines(db: Database) -> Iterator[lines.Line]:
 
 
 def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
-    salt, master = secrets(one)
-    yield lines.Tournament(
-        name=one.name,
-        kind="play" if one.kind == "play" else "tournament",
-        plan=plan_of(one),
-        practice=one.practice,
-        isolation=one.isolation,
-        engine=one.engine,
-        protocol=one.protocol,
-        commitment=one.commitment.hex(),
-        salt=salt,
-        master=master,
-        match_count=one.match_count,
-        created_at=one.created_at,
-        finished_at=one.finished_at,
-    )
+    kind: Literal["play", "tournament"] = "play" if one.kind == "play" else "tournament"
+    yield lines.Tournament(one.name, kind, one.isolation, one.engine, one.protocol, one.created_at)
+    for stage in one.stages:
+        salt, master = secrets(stage)
+        yield lines.Stage(
+            plan=plan_of(stage),
+            players=stage.players,
+            practice=stage.practice,
+            commitment=stage.commitment.hex(),
+            salt=salt,
+            master=master,
+            match_count=stage.match_count,
+            created_at=stage.created_at,
+            finished_at=stage.finished_at,
+        )
     for entrant in tournaments.entrants(db, one.id):
         yield lines.Entrant(entrant.name, entrant.hash, entrant.games)
+    told: set[int] = set()
+    stages = {game: tournaments.round_stages(db, one.id, game) for game in plan_of(one).games}
     for game, played, numbers in published(db, one):
-        yield lines.Round(game, played.number, played.byes)
+        yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes)
         pools = ratings.pools_of_round(db, one.id, game, played.number)
         types = {pool.seats: pool.outcome_type for _, pool in pools}
         for number in numbers:
             yield from _match(db, number, types)
+            told.add(number)
+    for made in corrections(db, one.id):
+        if made.match is None or made.match in told:  # else of a round that is not complete, so that nothing is known
+            yield lines.Correction(made.kind, made.entrant, made.match, made.rounds, made.reason, made.made_at)
 
 
 def _match(db: Database, number: int, types: Mapping[int, OutcomeType]) -> Iterator[lines.Line]:

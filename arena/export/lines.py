@@ -3,7 +3,8 @@
 Each line is one JSON document that names its `schema`. They come in this order, and each belongs to the nearest line
 above it that it can belong to:
 
-    begin, bot ..., submission ..., (tournament, entrant ..., (round, (match, (deal, steps ...) ...) ...) ...) ..., end
+    begin, bot ..., submission ..., (tournament, stage ..., entrant ...,
+    (round, (match, (deal, steps ...) ...) ...) ..., correction ...) ..., end
 
 The types below are what a reader may rely on. A file may come from anybody, so every number, text and list is bounded.
 """
@@ -81,15 +82,27 @@ class Submission(_Line, frozen=True, tag="arena.export.submission/1"):
 
 
 class Tournament(_Line, frozen=True, tag="arena.export.tournament/1"):
-    """A tournament or a play; salt and master only once it is finished."""
+    """A tournament or a play."""
 
     name: Short
     kind: Literal["tournament", "play"]
-    plan: Plan
-    practice: bool
     isolation: Word
     engine: Word
     protocol: Index
+    created_at: Time
+
+
+class Stage(_Line, frozen=True, tag="arena.export.stage/1"):
+    """A stage of the tournament, in the order of their numbers, which count from 1.
+
+    Attributes:
+        salt: with `master`, only once it is finished.
+        players: the numbers of the entrants that play in it.
+    """
+
+    plan: Plan
+    players: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
+    practice: bool
     commitment: Key
     salt: Key | None
     master: Key | None
@@ -111,6 +124,7 @@ class Round(_Line, frozen=True, tag="arena.export.round/1"):
 
     game: Short
     number: Index
+    stage: Index
     byes: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
 
 
@@ -197,10 +211,27 @@ class Steps(_Line, frozen=True, tag="arena.export.steps/1"):
     steps: Moves
 
 
+class Correction(_Line, frozen=True, tag="arena.export.correction/1"):
+    """A correction of the tournament, in the order in which they were made.
+
+    Attributes:
+        rounds: by game, how many had been scheduled.
+    """
+
+    kind: Literal["void", "disqualify", "withdraw"]
+    entrant: Index | None
+    match: Count | None
+    rounds: Annotated[dict[Short, Index], Meta(max_length=16)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    made_at: Time
+
+
 class End(_Line, frozen=True, tag="arena.export.end/1"):
     """The last line: how many there are before it, so that a file that was cut is told from a whole one."""
 
     lines: Count
 
 
-Line: TypeAlias = Begin | Bot | Submission | Tournament | Entrant | Round | Match | Deal | Steps | End
+Line: TypeAlias = (
+    Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Deal | Steps | Correction | End
+)

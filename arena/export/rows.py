@@ -18,7 +18,7 @@ from arena.store import bots as kept_bots
 from arena.store import matches, tournaments
 from arena.store import ratings as kept_ratings
 from arena.store.matches import StoredMatch
-from arena.store.tournaments import Tournament
+from arena.store.tournaments import Stage, Tournament
 
 
 class GameRow(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class ReplayRow(msgspec.Struct, frozen=True):
         deck_key: the deck and the seeds of the bots follow from it.
         steps: seat, action, microseconds (-1 if the house played), note.
         digests: SHA-256 of the messages to each seat.
-        commitment: to the master seed, which is here with its salt once the tournament is finished.
+        commitment: to the master seed of the round's stage, which is here with its salt once the stage is finished.
     """
 
     tournament: str
@@ -307,8 +307,8 @@ def replays(db: Database, chosen: Iterable[Tournament]) -> Iterator[ReplayRow]:
                     yield _replay_row(one, match, record, deal, clock)
 
 
-def secrets(one: Tournament) -> tuple[str | None, str | None]:
-    """Return salt and master of a tournament in hex, once it is finished."""
+def secrets(one: Stage) -> tuple[str | None, str | None]:
+    """Return salt and master of a stage in hex, once it is finished."""
     return (one.salt.hex(), one.master.hex()) if one.finished_at is not None else (None, None)
 
 
@@ -316,7 +316,8 @@ _AS_RECORDED = ("seating", "steps", "places", "points", "reason", "rated", "firs
 
 
 def _replay_row(one: Tournament, match: StoredMatch, record: MatchRecord, deal: DealRecord, clock: Clock) -> ReplayRow:
-    salt, master = secrets(one)
+    stage = one.stages[match.stage - 1]
+    salt, master = secrets(stage)
     return ReplayRow(
         tournament=one.name,
         kind=one.kind,
@@ -338,7 +339,7 @@ def _replay_row(one: Tournament, match: StoredMatch, record: MatchRecord, deal: 
         isolation=record.isolation,
         engine=record.engine,
         protocol=record.protocol,
-        commitment=one.commitment.hex(),
+        commitment=stage.commitment.hex(),
         salt=salt,
         master=master,
         **{name: getattr(deal, name) for name in _AS_RECORDED},

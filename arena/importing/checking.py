@@ -14,10 +14,10 @@ from arena.export import lines
 from arena.games import GAMES
 from arena.importing.reading import Lines
 from arena.luck import commitment
-from arena.plan import Plan
+from arena.plan import Plan, plan_of
 from arena.records import Clock
 from arena.rules import OutcomeType, complete_options, parse_rule_set_id, rule_set_id
-from arena.store.tournaments import Tournament
+from arena.store.tournaments import Stage, Tournament
 
 _PLAY = re.compile(r"play [1-9][0-9]{0,8}")
 _VERSION = re.compile(r"@[1-9][0-9]{0,8}\Z")
@@ -28,35 +28,50 @@ _MAX_MS = 1 << 40
 
 
 def check_tournament(read: Lines, line: lines.Tournament) -> Tournament:
-    """Return a tournament to be stored.
+    """Return a tournament to be stored, without its stages.
 
     Raises:
         ConfigError: it cannot be one.
     """
     named = _PLAY.fullmatch(line.name) if line.kind == "play" else is_name(line.name)
     read.check(bool(named), f"{line.name!r} is no name of a {line.kind}")
+    return Tournament(0, line.name, line.kind, line.isolation, line.engine, line.protocol, line.created_at, ())
+
+
+def check_stage(read: Lines, line: lines.Stage, before: Tournament) -> Stage:
+    """Return a stage to be stored.
+
+    Args:
+        before: its tournament with the stages before it.
+
+    Raises:
+        ConfigError: it cannot be one.
+    """
     _check_plan(read, line.plan)
+    for last in before.stages[-1:]:
+        plan = plan_of(last)
+        alike = msgspec.structs.replace(line.plan, rounds=plan.rounds, decks=plan.decks) == plan
+        read.check(alike and line.plan.rounds >= plan.rounds, f"it is no extension of stage {last.number}")
+        early = last.finished_at is None and line.finished_at is not None
+        read.check(not early, f"it is finished before stage {last.number}")
+    read.check(len({*line.players}) == len(line.players) > 0, "its players are not each there once")
     read.check((line.salt is None) == (line.master is None), "salt and master belong together")
     finished = line.finished_at is not None
-    read.check(finished == (line.master is not None), "a tournament has its master seed exactly if it is finished")
+    read.check(finished == (line.master is not None), "a stage has its master seed exactly if it is finished")
     master, salt = bytes.fromhex(line.master or ""), bytes.fromhex(line.salt or "")
     if finished:
         fits = commitment(master, salt).hex() == line.commitment
-        read.check(fits, f"the master seed of {line.name} is not the one that was committed to")
-    return Tournament(
-        id=0,
-        name=line.name,
-        kind=line.kind,
+        read.check(fits, f"the master seed of {before.name} is not the one that was committed to")
+    return Stage(
+        number=len(before.stages) + 1,
         spec=msgspec.json.encode(line.plan).decode(),
         practice=line.practice,
-        isolation=line.isolation,
-        engine=line.engine,
-        protocol=line.protocol,
         commitment=bytes.fromhex(line.commitment),
         salt=salt,
         master=master,
         created_at=line.created_at,
         match_count=line.match_count,
+        players=line.players,
         finished_at=line.finished_at,
     )
 
@@ -81,6 +96,19 @@ def check_entrant(read: Lines, line: lines.Entrant, plan: Plan, bots: Collection
     read.check(is_name(_VERSION.sub("", line.name)), f"{line.name!r} is no name of an entrant")
     read.check(line.hash in bots, f"bot {line.hash} is not in the file")
     read.check({*line.games} <= plan.games.keys(), f"{line.name} plays what the tournament does not")
+
+
+def check_correction(read: Lines, line: lines.Correction, plan: Plan, entrants: int, own: Collection[int]) -> None:
+    """Raise ConfigError if a correction cannot be one of a tournament that plays this.
+
+    Args:
+        own: the matches of the tournament that are not void.
+    """
+    is_whole = (line.match is None) == (line.kind != "void") and (line.entrant is None) == (line.kind == "void")
+    read.check(is_whole, f"a correction of kind {line.kind} with match {line.match} and entrant {line.entrant}")
+    read.check(line.match is None or line.match in own, f"match {line.match} is not there, or is void already")
+    read.check(line.entrant is None or line.entrant < entrants, f"entrant {line.entrant} is not there")
+    read.check({*line.rounds} <= plan.games.keys(), "a correction of games that the tournament does not play")
 
 
 def check_match(read: Lines, game: str, line: lines.Match, plan: Plan) -> None:

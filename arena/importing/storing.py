@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -13,16 +14,25 @@ from arena.config import parse_manifest
 from arena.config.name import is_name
 from arena.errors import ConfigError
 from arena.export import lines
-from arena.importing.checking import check_deal, check_entrant, check_match, check_tournament
+from arena.importing.checking import (
+    check_correction,
+    check_deal,
+    check_entrant,
+    check_match,
+    check_stage,
+    check_tournament,
+)
 from arena.importing.reading import Lines
-from arena.plan import plan_of
+from arena.plan import is_cut, plan_of
 from arena.rating.duels import Collector
 from arena.rating.pool import rate_collected
 from arena.records import BotHash, DealRecord, Fault, MatchRecord, PoolKey, Round, Step
 from arena.store import bots, matches, ratings, tournaments
+from arena.store.corrections import Correction, corrections
+from arena.store.corrections import add as add_correction
 from arena.store.database import writing
 from arena.store.tournaments import Entrant, Scheduled, Tournament
-from arena.verify import Difference
+from arena.verify import Difference, stage_name
 
 _SHOWN_CHARACTERS = 200
 
@@ -104,10 +114,16 @@ class _Import:
 
     def _add_tournament(self, line: lines.Tournament) -> None:
         checked = check_tournament(self.read, line)
+        for told in (self.read.need(lines.Stage), *self.read.all_of(lines.Stage)):
+            stage = check_stage(self.read, told, checked)
+            checked = msgspec.structs.replace(checked, stages=(*checked.stages, stage))
         entrants = []
         for number, one in enumerate(self.read.all_of(lines.Entrant)):
-            check_entrant(self.read, one, line.plan, self.bots)
+            check_entrant(self.read, one, plan_of(checked), self.bots)
             entrants.append(Entrant(number, one.name, BotHash(one.hash), one.games))
+        for stage in checked.stages:
+            is_known = max(stage.players) < len(entrants)
+            self.read.check(is_known, f"before it, somebody plays in stage {stage.number} who is no entrant")
         try:
             stored = tournaments.get(self.db, tournaments.create(self.db, checked, entrants))
         except ConfigError:
@@ -115,11 +131,17 @@ class _Import:
         read = _Rounds(self.db, self.read, stored, entrants)
         for played in self.read.all_of(lines.Round):
             read.add(played)
+        for made in self.read.all_of(lines.Correction):
+            own = matches.played(self.db, stored.id)
+            check_correction(self.read, made, plan_of(stored), len(entrants), own)
+            add_correction(self.db, Correction(tournament=stored.id, **msgspec.structs.asdict(made)))
         self.done.tournaments += 1
-        self.done.matches += read.matches
-        whole = stored.kind == "play" or stored.finished_at is None or read.matches == stored.match_count
-        text = f"before it, {stored.name} is finished, but has {read.matches} of its {stored.match_count} matches"
-        self.read.check(whole, text)
+        self.done.matches += read.by_stage.total()
+        for stage in stored.stages if stored.kind == "tournament" else ():
+            has, due = read.by_stage[stage.number], stage.match_count
+            is_open = stage.finished_at is None or is_cut(stored, stage) or bool(corrections(self.db, stored.id))
+            text = f"before it, {stage_name(stored, stage)} is finished, but has {has} of its {due} matches"
+            self.read.check(is_open or has == due, text)
         self.told(stored.name)
         self._verify(stored)
         self._rate(stored)
@@ -128,14 +150,16 @@ class _Import:
         """Execute all deals of a tournament again and mark those that do not come out the same."""
         numbers = matches.played(self.db, stored.id)
         rest = iter(numbers)
+        secret = {stage_name(stored, stage) for stage in stored.stages if not stage.master}
         for count, found in audit(self.db, [stored], whole=False):
             if count:
                 number = next(rest)
                 self.done.deals += count
                 for one in found:
                     self._mark([number], one, one.where.split("-")[1:])
-            elif stored.master:  # without it nothing can be said of the tournament as a whole
-                for one in found:
+                continue
+            for one in found:
+                if one.where not in secret:  # without its master seed nothing can be said of a stage as a whole
                     self._mark(numbers, one, [])
 
     def _mark(self, numbers: Sequence[int], why: Difference, deal: Sequence[str]) -> None:
@@ -163,23 +187,27 @@ class _Rounds:
     """The rounds of a tournament that is being imported."""
 
     def __init__(self, db: Database, read: Lines, stored: Tournament, entrants: Sequence[Entrant]) -> None:
-        self.matches = 0
+        self.by_stage: Counter[int] = Counter()
         self._db = db
         self._read = read
         self._stored = stored
-        self._plan = plan_of(stored)
+        self._stage = stored.stages[0]
         self._entrants = entrants
-        self._last = dict.fromkeys(self._plan.games, 0)
+        self._last = dict.fromkeys(plan_of(stored).games, (0, 1))
 
     def add(self, line: lines.Round) -> None:
         """Store a round with all its matches."""
         check = self._read.check
-        check(line.game in self._plan.games, f"{self._stored.name} has no game {line.game!r}")
-        due = self._last[line.game] + 1
+        check(line.game in self._last, f"{self._stored.name} has no game {line.game!r}")
+        before, stage = self._last[line.game]
+        due = before + 1
         check(line.number == due, f"round {line.number} of {line.game}, but round {due} is due")
-        self._last[line.game] = due
+        count = len(self._stored.stages)
+        check(stage <= line.stage <= count, f"round {due} of {line.game} is of stage {line.stage} of {count}")
+        self._last[line.game] = due, line.stage
+        self._stage = self._stored.stages[line.stage - 1]
         self._check_players(line.game, line.byes, set())
-        tournaments.add_round(self._db, self._stored.id, line.game, Round(due, (), line.byes), [], 0)
+        tournaments.add_round(self._db, self._stored.id, line.game, Round(due, (), line.byes), [], 0, line.stage)
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
             self._check_players(line.game, match.table, seen)
@@ -190,14 +218,15 @@ class _Rounds:
 
     def _check_players(self, game: str, players: Sequence[int], seen: set[int]) -> None:
         for number in players:
-            known = number < len(self._entrants) and game in self._entrants[number].games
+            known = number in self._stage.players and game in self._entrants[number].games
             self._read.check(known, f"entrant {number} is not there, or does not play {game}")
         self._read.check(len({*players} - seen) == len(players), "an entrant is there twice in a round")
 
     def _add_match(self, of: lines.Round, line: lines.Match) -> None:
-        stored, read = self._stored, self._read
-        read.check(0 <= line.id - stored.first_match < stored.match_count, f"{line.id} is no match of {stored.name}")
-        check_match(read, of.game, line, self._plan)
+        stored, stage, read = self._stored, self._stage, self._read
+        is_own = 0 <= line.id - stage.first_match < stage.match_count
+        read.check(is_own, f"{line.id} is no match of {stage_name(stored, stage)}")
+        check_match(read, of.game, line, plan_of(stage))
         pool = PoolKey(of.game, line.rule_set, len(line.table), stored.isolation, line.outcome_type)
         decks = tuple(bytes.fromhex(key) for key in line.decks)
         scheduled = Scheduled(pool, line.table, decks, line.legs)
@@ -212,7 +241,7 @@ class _Rounds:
         read.check(len(deals) == due, f"before it, match {line.id} has {len(deals)} of its {due} deals")
         told = (line.isolation, line.engine, line.protocol, line.machine, line.core, line.started_at, line.duration_us)
         matches.record(self._db, MatchRecord(line.id, tuple(deals), tuple(faults), *told))
-        self.matches += 1
+        self.by_stage[stage.number] += 1
 
     def _deal(self, line: lines.Deal) -> DealRecord:
         moves = list(line.steps)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from arena.errors import ConfigError
 from arena.luck import Stream
 from arena.records import Round, TableScore
@@ -25,6 +27,7 @@ def next_round(
     smaller_tables: bool = False,
     withdrawn: Collection[int] = (),
     bye_score: Fraction = HALF,
+    apart: Iterable[Collection[int]] = (),
     work: int = WORK,
 ) -> Round:
     """Pair the next round; a pure function of its arguments, whatever their order.
@@ -43,6 +46,8 @@ def next_round(
         smaller_tables: tables of `seats - 1` may stand in for byes.
         withdrawn: entrants no longer paired.
         bye_score: the round score of a bye.
+        apart: groups of entrants who should not meet, such as those of one author; more to be avoided than any
+            repeated meeting.
         work: bound of the search, see `arena.schedule.swaps`.
 
     Returns:
@@ -58,6 +63,10 @@ def next_round(
     stream = Stream(key, "swiss", len(rounds) + 1)
     drawn = stream.shuffled(active)
     field = _field(drawn, rounds, sheets(drawn, rounds, scores, bye_score), shape)
+    for group in apart:
+        members = [drawn.index(entrant) for entrant in group if entrant in drawn]
+        field.met[np.ix_(members, members)] += 1 + len(rounds)
+    np.fill_diagonal(field.met, 0)
     costs = pairing_costs(field, shape)
     if not costs.pair.any() and not costs.short.any():
         tables, byes = chopped(field, shape)
@@ -111,9 +120,13 @@ def _field(drawn: Sequence[int], rounds: Sequence[Round], sheet: Mapping[int, Sh
 
 
 def _burden(sheet: Sheet, shape: Shape) -> int:
-    """Return a number that orders entrants by what they had: where byes are given, byes count before smaller tables."""
+    """Return a number that orders entrants by what they had: where byes are given, byes count before smaller tables.
+
+    Rounds before a late entry count like byes, else newcomers would sit out until they had as many as the others.
+    """
     small = sum(0 < len(line.opponents) < shape.seats - 1 for line in sheet.lines)
-    return sheet.byes * (1 + len(sheet.lines) * bool(shape.byes)) + small
+    sat_out = sum(not line.opponents for line in sheet.lines)
+    return sat_out * (1 + len(sheet.lines) * bool(shape.byes)) + small
 
 
 def _drift(entrant: int, sheet: Mapping[int, Sheet]) -> int:

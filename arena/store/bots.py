@@ -93,6 +93,13 @@ def version(db: Database, name: str, number: int) -> Submission | None:
     return msgspec.structs.replace(found[0], name=f"{name}@{number}") if found else None
 
 
+def version_of(db: Database, name: str, bot: BotHash) -> int | None:
+    """Return the newest version under which a bot was submitted by a name, or None."""
+    query = "SELECT max(version) FROM submission WHERE name = ? AND hash = ?"
+    found = db.execute(query, (name, bot)).fetchone()[0]
+    return None if found is None else int(found)
+
+
 def submissions(db: Database, *, retired: bool = False) -> list[Submission]:
     """Return the newest version of each name, by name."""
     where = "WHERE version = (SELECT max(version) FROM submission o WHERE o.name = s.name)"

@@ -45,6 +45,11 @@ def corrections(db: Database, tournament: int) -> list[Correction]:
     ]
 
 
+def last_correction(db: Database) -> int:
+    """Return a number that grows with each correction of any tournament."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM correction").fetchone()[0])
+
+
 def void(db: Database, number: int, reason: str, now: float) -> Correction:
     """Take a played match out of the results.
 
@@ -59,7 +64,6 @@ def void(db: Database, number: int, reason: str, now: float) -> Correction:
     if found.state != "played":
         state = "void already" if found.state == "void" else "not played yet"
         raise ConfigError(f"match {number} is {state}")
-    db.execute("UPDATE match SET state = 'void', reason = ? WHERE id = ?", (reason, number))
     return _add(db, "void", found.tournament, None, number, reason, now)
 
 
@@ -96,7 +100,15 @@ def _add(
     if not reason.strip() or len(reason) > REASON_CHARACTERS:
         raise ConfigError(f"--reason wants 1 to {REASON_CHARACTERS} characters, which everybody may read")
     made = Correction(kind, tournament, entrant, match, rounds, reason, now)
+    add(db, made)
+    return made
+
+
+def add(db: Database, made: Correction) -> None:
+    """Store a correction as it was made, here or elsewhere; a void match is marked."""
+    rounds = made.rounds
+    if made.match is not None:
+        db.execute("UPDATE match SET state = 'void', reason = ? WHERE id = ?", (made.reason, made.match))
     row = {**msgspec.structs.asdict(made), "rounds": msgspec.json.encode(rounds).decode()}
     names = ", ".join(row)
     db.execute(f"INSERT INTO correction ({names}) VALUES ({', '.join(f':{name}' for name in row)})", row)
-    return made

@@ -1,4 +1,4 @@
-"""Opening the database: one runner that writes, readers that never wait for it."""
+"""Opening the database: one runner at a time, writers of a moment beside it, readers that never wait for either."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from arena.store.backup import backup, backup_path
 from arena.store.trouble import ANOTHER, explained, of_system
 
 _BUSY_S = 10.0
+_RUNNER_BUSY_S = 60.0
+"""A runner waits longer for others: a correction fits the ratings anew, and what has been played is to be stored."""
 _CHECKPOINT_PAGES = 4000
 """Pages in the write-ahead log (16 MB) before they are moved into the file. While a reader looks at an older moment the
 log cannot begin anew, and each commit tries again; SQLite's 1000 are so soon full that this costs a tenth."""
@@ -182,17 +184,39 @@ def _check_ours(db: Database, path: Path) -> None:
 
 @contextlib.contextmanager
 def open_writer(path: Path, now: Callable[[], float] = time.time) -> Iterator[Database]:
-    """Open the database to write, making it if need be, as the only writer until the context ends.
+    """Open the database for short writes, making it if need be; a runner may be active on it meanwhile.
 
     An older schema is brought up to date first, with a backup beside it.
+
+    Raises:
+        BusyError: it is new or of an older schema, and another process is about to change that.
+        ConfigError: it cannot be written, is not ours or of a newer version.
+        InfraError: the machine failed.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(_open_private(path))
+    except OSError as error:
+        raise of_system(path, error, "written") from None
+    with explained(path), _opened(path, {}) as db:
+        if schema.version(db) < len(schema.known()):
+            with _only_runner(path) as alone:
+                _migrate(alone, path, now())
+        yield db
+
+
+@contextlib.contextmanager
+def open_runner(path: Path, now: Callable[[], float] = time.time) -> Iterator[Database]:
+    """Open the database to play and store matches, as `open_writer` does, as the only runner until the context ends.
 
     Raises:
         BusyError: another runner has it.
         ConfigError: it cannot be written, is not ours or of a newer version.
         InfraError: the machine failed.
     """
-    with _only_writer(path) as db:
+    with _only_runner(path) as db:
         _migrate(db, path, now())
+        db.execute(f"PRAGMA busy_timeout = {_RUNNER_BUSY_S * 1000:.0f}")
         yield db
 
 
@@ -205,12 +229,12 @@ def migrate(path: Path, now: float) -> Migrated:
         InfraError: the machine failed.
     """
     _check_there(path)
-    with _only_writer(path) as db:
+    with _only_runner(path) as db:
         return _migrate(db, path, now)
 
 
 @contextlib.contextmanager
-def _only_writer(path: Path) -> Iterator[Database]:
+def _only_runner(path: Path) -> Iterator[Database]:
     try:
         locked = _beside(path, ".lock")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -222,9 +246,9 @@ def _only_writer(path: Path) -> Iterator[Database]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BusyError(f"another arena is writing to {path}; wait for it, or {ANOTHER}") from None
-        with explained(path):
-            yield from _opened(path, {locked: _inode(os.fstat(lock))})
+            raise BusyError(f"another arena is playing on {path}; wait for it, or {ANOTHER}") from None
+        with explained(path), _opened(path, {locked: _inode(os.fstat(lock))}) as db:
+            yield db
     finally:
         os.close(lock)
 
@@ -234,6 +258,7 @@ def _open_private(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
+@contextlib.contextmanager
 def _opened(path: Path, files: Mapping[Path, tuple[int, int]]) -> Iterator[Database]:
     db = _Writer(_connect(path, "mode=rw"))
     try:

@@ -38,6 +38,7 @@ class StoredMatch(msgspec.Struct, frozen=True):
     legs: tuple[tuple[int, ...], ...]
     isolation: str | None
     pool_seats: int = 0
+    stage: int = 1
 
 
 class StoredFault(msgspec.Struct, frozen=True):
@@ -53,8 +54,8 @@ def match(db: Database, number: int) -> StoredMatch | None:
     """Return a match, or None."""
     query = (
         "SELECT m.id, m.tournament, m.game, m.round, p.rule_set, m.state, m.decks, m.legs, m.isolation, "
-        "p.seats AS pool_seats "
-        "FROM match m JOIN pool p ON p.id = m.pool WHERE m.id = ?"
+        "p.seats AS pool_seats, r.stage FROM match m JOIN pool p ON p.id = m.pool "
+        "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round WHERE m.id = ?"
     )
     for row in db.query(query, (number,)):
         seats = list(
@@ -78,10 +79,24 @@ def unplayed(db: Database, tournament: int, game: str, round_number: int) -> lis
     return [number for (number,) in db.execute(query, (tournament, game, round_number))]
 
 
-def count_played(db: Database, tournament: int) -> int:
-    """Return the number of played matches of a tournament."""
-    query = "SELECT count(*) FROM match WHERE tournament = ? AND state = 'played'"
-    return int(db.execute(query, (tournament,)).fetchone()[0])
+def count_played(db: Database, tournament: int, stage: int | None = None) -> int:
+    """Return the number of played matches of a tournament, or of one stage of it."""
+    query = (
+        "SELECT count(*) FROM round r JOIN match m ON m.tournament = r.tournament AND m.game = r.game "
+        "AND m.round = r.number WHERE r.tournament = ? AND m.state = 'played'"
+    )
+    if stage is None:
+        return int(db.execute(query, (tournament,)).fetchone()[0])
+    return int(db.execute(f"{query} AND r.stage = ?", (tournament, stage)).fetchone()[0])
+
+
+def count_scheduled(db: Database, tournament: int, stage: int) -> int:
+    """Return the number of matches of a stage that are scheduled or played."""
+    query = (
+        "SELECT count(*) FROM round r JOIN match m ON m.tournament = r.tournament AND m.game = r.game "
+        "AND m.round = r.number WHERE r.tournament = ? AND r.stage = ?"
+    )
+    return int(db.execute(query, (tournament, stage)).fetchone()[0])
 
 
 def record(db: Database, played: MatchRecord) -> bool:

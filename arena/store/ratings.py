@@ -94,7 +94,7 @@ def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:
 def has_practice(db: Database) -> bool:
     """Tell whether any rated result is from a tournament played from a short seed."""
     query = (
-        "SELECT EXISTS (SELECT 1 FROM tournament t JOIN round r ON r.tournament = t.id AND r.complete "
-        "WHERE t.practice AND t.kind = 'tournament')"
+        "SELECT EXISTS (SELECT 1 FROM tournament t JOIN stage s ON s.tournament = t.id AND s.practice "
+        "JOIN round r ON r.tournament = t.id AND r.stage = s.number AND r.complete WHERE t.kind = 'tournament')"
     )
     return bool(db.execute(query).fetchone()[0])

@@ -245,3 +245,54 @@ def first(db: sqlite_utils.Database) -> None:
             f"CREATE TRIGGER correction_{action.lower()} BEFORE {action} ON correction "
             "BEGIN SELECT raise(ABORT, 'corrections are only added to'); END"
         )
+
+
+_STAGES = """
+CREATE TABLE stage (
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    number INTEGER NOT NULL,
+    spec TEXT NOT NULL,
+    players TEXT NOT NULL,
+    practice INTEGER NOT NULL,
+    commitment BLOB NOT NULL,
+    salt BLOB NOT NULL,
+    master BLOB NOT NULL,
+    first_match INTEGER NOT NULL,
+    match_count INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    finished_at REAL,
+    PRIMARY KEY (tournament, number)
+) STRICT;
+INSERT INTO stage SELECT id, 1, spec,
+    (SELECT json_group_array(number) FROM (SELECT number FROM entrant WHERE tournament = t.id ORDER BY number)),
+    practice, commitment, salt, master, first_match, match_count, created_at, finished_at FROM tournament t;
+CREATE TABLE staged_round (
+    tournament INTEGER NOT NULL REFERENCES tournament(id),
+    game TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    stage INTEGER NOT NULL,
+    byes TEXT NOT NULL,
+    complete INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tournament, game, number),
+    FOREIGN KEY (tournament, stage) REFERENCES stage(tournament, number)
+) STRICT;
+INSERT INTO staged_round SELECT tournament, game, number, 1, byes, complete FROM round;
+DROP TABLE round;
+ALTER TABLE staged_round RENAME TO round;
+ALTER TABLE tournament DROP COLUMN spec;
+ALTER TABLE tournament DROP COLUMN practice;
+ALTER TABLE tournament DROP COLUMN commitment;
+ALTER TABLE tournament DROP COLUMN salt;
+ALTER TABLE tournament DROP COLUMN master;
+ALTER TABLE tournament DROP COLUMN first_match;
+ALTER TABLE tournament DROP COLUMN match_count;
+ALTER TABLE tournament DROP COLUMN finished_at;
+"""
+
+
+@migrations()
+def stages(db: sqlite_utils.Database) -> None:
+    """Give each tournament stages; what it was until now is its first."""
+    for statement in _STAGES.split(";"):
+        if statement.strip():
+            db.execute(statement)

@@ -25,37 +25,64 @@ class Entrant(msgspec.Struct, frozen=True):
     games: tuple[str, ...]
 
 
-class Tournament(msgspec.Struct, frozen=True):
-    """A tournament as stored.
+class Stage(msgspec.Struct, frozen=True):
+    """A part of a tournament with a master seed of its own: what it began with, or what an extension added.
 
     Attributes:
-        kind: `play` for single matches, which are never rated.
+        number: counts from 1; its rounds follow on those of the stages before.
         spec: the whole configuration as JSON, defaults included.
-        practice: it was played from a short seed.
-        master: 32 bytes, secret until `finished_at` is set; empty, as the salt, where it was imported before that.
-        first_match: with `match_count`, the ids kept for its matches, so that ids do not depend on what finishes first.
+        practice: it is played from a short seed.
         commitment: SHA-256(master || salt).
+        master: 32 bytes, secret until `finished_at` is set; empty, as the salt, where it was imported before that.
+        match_count: with `first_match`, the ids kept for its matches, so that ids do not depend on what finishes first.
+        players: the numbers of the entrants that play in it.
     """
 
-    id: int
-    name: str
-    kind: str
+    number: int
     spec: str
     practice: bool
-    isolation: str
-    engine: str
-    protocol: int
     commitment: bytes
     salt: bytes
     master: bytes
     created_at: float
     match_count: int
+    players: tuple[int, ...] = ()
     first_match: int = 0
     finished_at: float | None = None
 
 
+class Tournament(msgspec.Struct, frozen=True):
+    """A tournament as stored.
+
+    Attributes:
+        kind: `play` for single matches, which are never rated.
+        stages: at least one, by number.
+    """
+
+    id: int
+    name: str
+    kind: str
+    isolation: str
+    engine: str
+    protocol: int
+    created_at: float
+    stages: tuple[Stage, ...]
+
+    @property
+    def practice(self) -> bool:
+        """Tell whether any of it is played from a short seed."""
+        return any(stage.practice for stage in self.stages)
+
+    @property
+    def finished_at(self) -> float | None:
+        """When the last stage was finished, or None as long as one is not."""
+        return self.stages[-1].finished_at
+
+
 def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) -> int:
-    """Store a new tournament and return its id; that and the first match's id are set here.
+    """Store a new tournament and return its id; that and the ids of its matches are set here.
+
+    Everybody plays in a stage that names no players.
 
     Raises:
         ConfigError: the name is taken.
@@ -63,31 +90,48 @@ def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) ->
     if find(db, tournament.name) is not None:
         raise ConfigError(f"there is a tournament called {tournament.name!r} already; choose another with --name")
     row = msgspec.structs.asdict(tournament)
-    del row["id"]
-    row["first_match"] = db.execute("SELECT coalesce(max(first_match + match_count), 1) FROM tournament").fetchone()[0]
+    del row["id"], row["stages"]
     number = int(db.execute(_insert("tournament", row), row).lastrowid or 0)
+    for stage in tournament.stages:
+        players = stage.players or tuple(one.number for one in entrants)
+        add_stage(db, number, msgspec.structs.replace(stage, players=players))
+    add_entrants(db, number, entrants)
+    return number
+
+
+def add_stage(db: Database, tournament: int, stage: Stage) -> None:
+    """Store a stage of a tournament; the first match's id is set here."""
+    row = {"tournament": tournament, **msgspec.structs.asdict(stage)}
+    row["players"] = msgspec.json.encode(stage.players).decode()
+    row["first_match"] = db.execute("SELECT coalesce(max(first_match + match_count), 1) FROM stage").fetchone()[0]
+    db.execute(_insert("stage", row), row)
+
+
+def add_entrants(db: Database, tournament: int, entrants: Sequence[Entrant]) -> None:
+    """Store entrants of a tournament."""
     for entrant in entrants:
-        kept = {"tournament": number, **msgspec.structs.asdict(entrant)}
+        kept = {"tournament": tournament, **msgspec.structs.asdict(entrant)}
         kept["games"] = msgspec.json.encode(entrant.games).decode()
         db.execute(_insert("entrant", kept), kept)
-    return number
 
 
 def find(db: Database, name: str) -> Tournament | None:
     """Return the tournament of a name."""
     for row in db.query("SELECT * FROM tournament WHERE name = ?", (name,)):
-        return _tournament(row)
+        return _tournament(db, row)
     return None
 
 
 def get(db: Database, number: int) -> Tournament:
     """Return the tournament of an id that is known to exist."""
-    return _tournament(next(iter(db.query("SELECT * FROM tournament WHERE id = ?", (number,)))))
+    return _tournament(db, next(iter(db.query("SELECT * FROM tournament WHERE id = ?", (number,)))))
 
 
 def tournaments(db: Database, kind: str = "tournament") -> list[Tournament]:
     """Return all of a kind, the newest first."""
-    return [_tournament(row) for row in db.query("SELECT * FROM tournament WHERE kind = ? ORDER BY id DESC", (kind,))]
+    return [
+        _tournament(db, row) for row in db.query("SELECT * FROM tournament WHERE kind = ? ORDER BY id DESC", (kind,))
+    ]
 
 
 def entrants(db: Database, tournament: int, game: str | None = None) -> list[Entrant]:
@@ -103,9 +147,9 @@ def players(db: Database, tournament: int | None = None) -> list[str]:
     return [name for (name,) in db.execute(f"SELECT DISTINCT name FROM entrant {where}ORDER BY name", given)]
 
 
-def finish(db: Database, tournament: int, now: float) -> None:
-    """Mark a tournament as finished, from which on its master may be shown."""
-    db.execute("UPDATE tournament SET finished_at = ? WHERE id = ?", (now, tournament))
+def finish(db: Database, tournament: int, now: float, stage: int = 1) -> None:
+    """Mark a stage of a tournament as finished, from which on its master may be shown."""
+    db.execute("UPDATE stage SET finished_at = ? WHERE tournament = ? AND number = ?", (now, tournament, stage))
 
 
 class Scheduled(msgspec.Struct, frozen=True):
@@ -118,19 +162,28 @@ class Scheduled(msgspec.Struct, frozen=True):
 
 
 def add_round(
-    db: Database, tournament: int, game: str, played: Round, matches: Sequence[Scheduled], first_match: int
+    db: Database,
+    tournament: int,
+    game: str,
+    played: Round,
+    matches: Sequence[Scheduled],
+    first_match: int,
+    stage: int = 1,
 ) -> None:
     """Store a round and its matches before any of them is played.
 
     Args:
-        first_match: the id of the game's first match in the tournament; later rounds follow on.
+        first_match: the id of the game's first match in the stage; later rounds follow on.
     """
     db.execute(
-        "INSERT INTO round (tournament, game, number, byes) VALUES (?, ?, ?, ?)",
-        (tournament, game, played.number, msgspec.json.encode(played.byes).decode()),
+        "INSERT INTO round (tournament, game, number, stage, byes) VALUES (?, ?, ?, ?, ?)",
+        (tournament, game, played.number, stage, msgspec.json.encode(played.byes).decode()),
     )
-    query = "SELECT count(*) FROM match WHERE tournament = ? AND game = ?"
-    (before,) = db.execute(query, (tournament, game)).fetchone()
+    query = (
+        "SELECT count(*) FROM round r JOIN match m ON m.tournament = r.tournament AND m.game = r.game "
+        "AND m.round = r.number WHERE r.tournament = ? AND r.game = ? AND r.stage = ?"
+    )
+    (before,) = db.execute(query, (tournament, game, stage)).fetchone()
     for number, match in enumerate(matches, first_match + before):
         add_match(db, number, tournament, game, played.number, match)
 
@@ -183,6 +236,12 @@ def rounds(db: Database, tournament: int, game: str) -> list[tuple[Round, bool]]
     ]
 
 
+def round_stages(db: Database, tournament: int, game: str) -> list[int]:
+    """Return the number of the stage of each round of a game, in the order of the rounds."""
+    query = "SELECT stage FROM round WHERE tournament = ? AND game = ? ORDER BY number"
+    return [stage for (stage,) in db.execute(query, (tournament, game))]
+
+
 def pool_of(db: Database, pool: PoolKey) -> int:
     """Return the id of a pool, storing it if it is new."""
     row = msgspec.structs.asdict(pool)
@@ -197,5 +256,11 @@ def _insert(table: str, row: dict[str, object]) -> str:
     return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join(f':{key}' for key in row)})"
 
 
-def _tournament(row: dict[str, object]) -> Tournament:
-    return msgspec.convert({**row, "practice": bool(row["practice"])}, Tournament)
+def _tournament(db: Database, row: dict[str, object]) -> Tournament:
+    found = db.query("SELECT * FROM stage WHERE tournament = ? ORDER BY number", (row["id"],))
+    return msgspec.convert({**row, "stages": [_stage(stage) for stage in found]}, Tournament)
+
+
+def _stage(row: dict[str, object]) -> Stage:
+    players = msgspec.json.decode(str(row["players"]))
+    return msgspec.convert({**row, "practice": bool(row["practice"]), "players": players}, Stage)

@@ -12,11 +12,12 @@ from arena.export.rows import secrets
 from arena.luck import derive
 from arena.plan import final_standings, plan_of, table_scores
 from arena.records import Round, Standing, TableScore
+from arena.schedule.crosstable import encounters
 from arena.schedule.scores import HALF
 from arena.schedule.standings import TIEBREAKS, standings
 from arena.store import overview, tournaments
 from arena.store.corrections import Correction, corrections
-from arena.store.tournaments import Entrant, Tournament
+from arena.store.tournaments import Entrant, Stage, Tournament
 from arena.web.leaderboards import match_data, tournament_data
 from arena.web.page import Data, Page, Source, bot_link, game_path, match_path
 
@@ -26,7 +27,6 @@ CROSS = 32
 
 def tournament(source: Source, one: Tournament) -> Page:
     """Return a tournament: how far it is, its leaders, its entrants and what was corrected."""
-    salt, master = secrets(one)
     entrants = tournaments.entrants(source.db, one.id)
     names = {entrant.number: entrant.name for entrant in entrants}
     shown = tournament_data(source, one)
@@ -39,11 +39,15 @@ def tournament(source: Source, one: Tournament) -> Page:
         "options": {game: chosen for game, chosen in plan_of(one).games.items() if chosen},
         "entrants": [{**bot_link(entrant.name), "hash": entrant.hash, "games": entrant.games} for entrant in entrants],
         "corrections": [_correction(made, names) for made in corrections(source.db, one.id)],
-        "commitment": one.commitment.hex(),
-        "salt": salt,
-        "master": master,
+        "stages": [_stage(stage) for stage in one.stages],
     }
     return Page("tournament", one.name, data, "tournaments.html")
+
+
+def _stage(stage: Stage) -> Data:
+    salt, master = secrets(stage)
+    told = {"number": stage.number, "commitment": stage.commitment.hex(), "salt": salt, "master": master}
+    return {**told, "rounds": plan_of(stage).rounds, "begun_at": stage.created_at, "finished_at": stage.finished_at}
 
 
 _WORDS = {"void": "match {} is void", "disqualify": "{} is disqualified", "withdraw": "{} has withdrawn"}
@@ -115,7 +119,8 @@ def _standings(
     if not history:
         return []
     scores = table_scores(source.db, one.id, name, before=history[-1].number + 1)
-    key = derive(one.master, "lot", name) if one.master else None
+    stage = one.stages[tournaments.round_stages(source.db, one.id, name)[history[-1].number - 1] - 1]
+    key = derive(stage.master, "lot", name) if stage.master else None
     bye = Fraction(0) if plan_of(one).format == "round-robin" else HALF
     return standings([entrant.number for entrant in entrants], history, scores, bye_score=bye, key=key)
 
@@ -142,24 +147,11 @@ def _round(source: Source, one: Tournament, name: str, played: Round, done: bool
 def crosstable(ranked: Sequence[int], scores: Sequence[TableScore], names: dict[int, str]) -> Data | None:
     """Return each bot's share of its duels with each other, in percent, the best first."""
     shown = ranked[:CROSS]
-    won: dict[tuple[int, int], int] = {}
-    met: dict[tuple[int, int], int] = {}
-    for score in scores:
-        for i, row in enumerate(score.table):
-            for j, column in enumerate(score.table):
-                if i != j:
-                    pair = row, column
-                    won[pair] = won.get(pair, 0) + score.duels[i][j]
-                    met[pair] = met.get(pair, 0) + score.deals
+    met = encounters(scores)
     if not met:
         return None
-    rows = [
-        {
-            **bot_link(names[row]),
-            "cells": [
-                round(50 * won[row, column] / met[row, column]) if met.get((row, column)) else None for column in shown
-            ],
-        }
-        for row in shown
-    ]
+    rows = []
+    for row in shown:
+        cells = [round(100 * met[row, column].share) if (row, column) in met else None for column in shown]
+        rows.append({**bot_link(names[row]), "cells": cells})
     return {"rows": rows, "left_out": len(ranked) - len(shown)}

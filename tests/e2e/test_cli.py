@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from itertools import pairwise
@@ -141,7 +142,7 @@ def test_a_database_is_verified(site: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with sqlite3.connect(site / "results" / "arena.db") as source, sqlite3.connect(copy) as target:
         source.backup(target)
-        target.execute("UPDATE tournament SET commitment = x'00'")
+        target.execute("UPDATE stage SET commitment = x'00'")
         target.execute("UPDATE deal SET record = (SELECT record FROM deal d WHERE d.match = deal.match AND d.deck = 1)")
     target.close()
     source.close()
@@ -152,11 +153,12 @@ def test_a_database_is_verified(site: Path, tmp_path: Path) -> None:
 
 def test_a_finished_tournament_is_revealed(site: Path) -> None:
     told = document("reveal", "spring")
-    assert len(told["master"]) == 64
-    assert len(told["matches"]) == 3
+    (stage,) = told["stages"]
+    assert len(stage["master"]) == 64
+    assert len(stage["matches"]) == 3
     shown = arena("reveal", "last").stdout
-    assert told["commitment"] in shown
-    assert told["master"] in shown
+    assert stage["commitment"] in shown
+    assert stage["master"] in shown
 
 
 def test_a_dialogue_is_shown_and_proven(site: Path) -> None:
@@ -221,6 +223,34 @@ def test_what_cannot_be_played_is_named(site: Path, args: tuple[str, ...], told:
 
 def test_a_finished_tournament_wants_another_name(site: Path) -> None:
     assert "is finished" in refusal(*RUN, "--bots", "all")
+
+
+def test_a_tournament_is_extended_by_what_may_be_added(site: Path, tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    bots = f"{BOTS}/greedy/,{BOTS}/c-first/"
+    line = ("run", "--bots", bots, "--games", "avalanche", "--quiet", "--db", db)
+    begun = (*line, "--name", "autumn", "--rounds", "1")
+    assert "there is no tournament 'autumn' to extend" in refusal(*begun, "--extend")
+    assert arena(*begun).exit_code == 0
+    more = (*line, "--name", "autumn", "--rounds", "2", "--decks", "2")
+    told = "begun differently: rounds was 1, now 2; decks was 1, now 2; pass --extend to add that, or choose another"
+    assert told in refusal(*more)
+    assert "format was swiss, now round-robin; choose" in refusal(*more, "--format", "round-robin", "--extend")
+    assert "--name, by which the tournament is found again" in refusal(*line, "--extend")
+    assert arena(*more, "--extend").exit_code == 0
+    assert "round 2 of autumn is scheduled already" in refusal(*more, "--extend")
+    shown = arena("reveal", "autumn", "--db", db).stdout
+    assert shown.count("master") == 2
+    assert "stage 2\ncommitment " in shown
+    assert [stage["stage"] for stage in document("reveal", "autumn", "--db", db)["stages"]] == [1, 2]
+    assert arena("verify", "--db", db).exit_code == 0
+
+
+def test_a_ladder_has_no_end_to_ask_for(site: Path) -> None:
+    assert "leave --extend out" in refusal("run", "--extend", "--forever", "--name", "ladder")
+    assert "--forever needs a --name" in refusal("run", "--forever")
+    told = refusal(*RUN, "--bots", "all", "--seats", "3", "--forever")
+    assert "spring was begun differently: seats was 2, now 3; choose another --name" in told
 
 
 def test_the_same_seed_gives_the_same_results_whatever_the_jobs(site: Path, tmp_path: Path) -> None:
@@ -289,7 +319,7 @@ def test_events_are_one_document_a_line(site: Path, tmp_path: Path) -> None:
     ran = arena("run", file, "--json")
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [line.get("event") for line in lines] == ["Commitment", "RoundBegan", "MatchPlayed", "RoundComplete", None]
-    assert lines[0]["sha256"] == document("reveal", "events")["commitment"]
+    assert lines[0]["sha256"] == document("reveal", "events")["stages"][0]["commitment"]
     assert lines[-1] == {"schema": "arena.finished/1", "tournament": "events"}
 
 
@@ -397,7 +427,7 @@ def test_rounds_of_smaller_tables_are_told(tmp_path: Path) -> None:
     ran = arena("run", "--bots", ",".join(bots), "--games", "durak", "--seats", "3", "--rounds", "1", "--db", db)
     assert ran.exit_code == 0, ran.output
     assert "durak (2 tables of 2)" in ran.stderr
-    assert "commitment to the master seed: " in ran.stderr
+    assert re.search(r"^commitment [0-9a-f]{64}$", ran.stderr, re.MULTILINE)
 
 
 def test_faults_are_listed_with_what_a_bot_said(tmp_path: Path) -> None:

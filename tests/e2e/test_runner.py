@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from arena.store import tournaments
+from arena.store.database import open_reader
+
 BOTS = Path(__file__).parents[2] / "bots"
 PATIENCE_S = 60
 
@@ -142,11 +145,59 @@ def test_a_second_runner_is_refused_and_readers_are_not(tmp_path: Path) -> None:
         wait_for(process, "RoundComplete")
         second = done(run_line(db, name="other"), tmp_path)
         assert second.returncode == 4
-        assert second.stderr.startswith(f"error: another arena is writing to {db}")
+        assert second.stderr.startswith(f"error: another arena is playing on {db}")
         assert done(command("leaderboard", "--db", db), tmp_path).returncode == 0
         told = json.loads(done(command("reveal", "long", "--json", "--db", db), tmp_path).stdout)
-        assert (len(told["commitment"]), told["master"]) == (64, None), "the master is secret until the end"
+        (stage,) = told["stages"]
+        assert (len(stage["commitment"]), stage["master"]) == (64, None), "the master is secret until the end"
         assert process.poll() is None
+
+
+@pytest.mark.slow
+def test_a_ladder_goes_on_for_ever_with_whoever_is_there(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    options = ("--games", "avalanche", "--seed", "5", "--trusted", "--forever", "--name", "ladder", "--json")
+    line = command("run", *options, "--db", db)
+
+    def submit(bot: str) -> None:
+        assert done(command("submit", BOTS / bot, "--db", db), tmp_path).returncode == 0
+
+    def meets(process: subprocess.Popen[str], bot: str) -> None:
+        assert process.stdout is not None
+        assert any(bot in json.loads(event).get("bots", ()) for event in process.stdout)
+
+    def stop(process: subprocess.Popen[str]) -> str:
+        os.kill(runner_of(process.pid), signal.SIGINT)
+        told = process.communicate(timeout=PATIENCE_S)[1]
+        assert process.returncode == 130
+        return told
+
+    submit("c-first")
+    with running(line, tmp_path) as process:
+        assert process.stderr is not None
+        assert "waiting for bots to be submitted: avalanche" in process.stderr.readline()
+        submit("random")
+        meets(process, "random")
+        submit("greedy")
+        meets(process, "greedy")
+        assert "the same command goes on" in stop(process)
+    assert done(command("retire", "random", "--db", db), tmp_path).returncode == 0
+    with running(line, tmp_path) as process:
+        for _ in range(3):
+            wait_for(process, "RoundComplete")
+        stop(process)
+    (stage, *earlier) = json.loads(done(command("reveal", "ladder", "--json", "--db", db), tmp_path).stdout)["stages"][
+        ::-1
+    ]
+    assert len(earlier) > 2
+    assert all(one["master"] for one in earlier)
+    assert done(command("verify", "--db", db), tmp_path).returncode == 0
+    with open_reader(db) as opened:
+        ladder = tournaments.find(opened, "ladder")
+        assert ladder is not None
+        names = [entrant.name for entrant in tournaments.entrants(opened, ladder.id)]
+        assert {names[number] for number in ladder.stages[-1].players} == {"c-first", "greedy"}
+        assert [stage["stage"], names.count("random")] == [len(ladder.stages), 1]
 
 
 @pytest.mark.slow

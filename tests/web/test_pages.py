@@ -83,24 +83,24 @@ def test_the_cards_of_a_round_that_is_played_are_in_no_page(whole: Path, tmp_pat
         number = matches.tables(db, one.id, "durak", 2)[1][0]
         with writing(db):
             db.execute("UPDATE round SET complete = 0 WHERE tournament = ? AND game = 'durak' AND number > 1", [one.id])
-            db.execute("UPDATE tournament SET finished_at = NULL WHERE id = ?", (one.id,))
+            db.execute("UPDATE stage SET finished_at = NULL WHERE tournament = ?", (one.id,))
             assert db.execute("UPDATE fault SET text = 'holds the king' WHERE match = ?", (number,)).rowcount
         names = [f"{number}-{deal.deck}-{deal.leg}" for deal in matches.records(db, number)]
         write_site(db, tmp_path / "site", Replays(faulty=True), 1.0)
         source = Source(db)
         assert not any(pages.page(source, f"r/{name}") for name in names)
         assert all(deal["page"] is None for deal in shown(source, f"m/{number}").data["deals"])
-        assert shown(source, "t/faulty").data["master"] is None
+        assert shown(source, "t/faulty").data["stages"][0]["master"] is None
     assert not any((tmp_path / "site" / replay_path(name)).exists() for name in names)
     for file in (tmp_path / "site").rglob("*.*"):
-        assert one.master.hex() not in file.read_text()
+        assert one.stages[0].master.hex() not in file.read_text()
         assert "holds the king" not in file.read_text(), file
 
 
 def test_the_master_seed_of_a_finished_tournament_is_told(source: Source) -> None:
     one = tournaments.find(source.db, "spring")
     assert one is not None
-    assert shown(source, "t/spring").data["master"] == one.master.hex()
+    assert shown(source, "t/spring").data["stages"][0]["master"] == one.stages[0].master.hex()
 
 
 def test_what_bots_wrote_to_stderr_is_in_no_page(source: Source) -> None:

@@ -1,0 +1,204 @@
+"""`arena crosstable` and `arena pairings`: who met whom in a tournament, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.text import Text
+from sqlite_utils import Database
+
+from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.output import console, count_of, emit_json, emit_lines, emit_table, say
+from arena.cli.views import find_tournament
+from arena.errors import ConfigError
+from arena.plan import final_standings, plan_of, table_scores
+from arena.records import Round, TableScore
+from arena.schedule.crosstable import Encounter, encounters
+from arena.schedule.quality import RoundQuality, round_quality
+from arena.schedule.scores import sheets
+from arena.store import matches, tournaments
+from arena.store.database import open_reader
+from arena.store.tournaments import Tournament
+
+TournamentName = Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")]
+GameName = Annotated[str, typer.Argument(help="One game; by default all of the tournament.")]
+_CELL = 5
+
+
+def games_of(tournament: Tournament, game: str) -> list[str]:
+    """Return the games of a tournament, or the one asked for.
+
+    Raises:
+        ConfigError: it has no such game; names those it has.
+    """
+    games = list(plan_of(tournament).games)
+    if game and game not in games:
+        raise ConfigError(f"tournament {tournament.name} has no game {game!r}; it has {', '.join(games)}")
+    return [game] if game else games
+
+
+@app.command(epilog="Example: arena crosstable spring durak")
+def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """Show everybody's share of the duels against everybody else, in the order of the standings."""
+    with open_reader(db) as opened:
+        found = find_tournament(opened, tournament)
+        names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        tables = {
+            one: (
+                [line.entrant for line in final_standings(opened, found, one)],
+                encounters(table_scores(opened, found.id, one)),
+            )
+            for one in games_of(found, game)
+        }
+    if as_json:
+        documents = {one: list(_encounters(order, met, names)) for one, (order, met) in tables.items()}
+        emit_json("crosstable/1", {"tournament": found.name, "games": documents})
+        return
+    for one, (order, met) in tables.items():
+        _show_crosstable(f"{found.name} · {one}", order, met, names)
+    say("each row: the share of its duels against the bot of that number, in percent; a tie is half a duel won")
+
+
+def _encounters(
+    order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
+) -> Iterator[dict[str, object]]:
+    for own in order:
+        for other in order:
+            if (own, other) in met:
+                told = met[own, other]
+                share = float(told.share)
+                yield {"name": names[own], "opponent": names[other], "share": share, "deals": told.deals}
+
+
+def _show_crosstable(
+    title: str, order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
+) -> None:
+    """Print a crosstable, in parts where it is wider than the terminal."""
+    widest = max((len(names[entrant]) for entrant in order), default=0)
+    columns = max(1, (console().width - widest - 6) // _CELL)
+    for start in range(0, max(1, len(order)), columns):
+        shown = range(start, min(start + columns, len(order)))
+        rows = (
+            [place, names[own], *(_share(met.get((own, order[other])), own == order[other]) for other in shown)]
+            for place, own in enumerate(order, 1)
+        )
+        emit_table(("#", "<bot", *(str(other + 1) for other in shown)), rows, title)
+        typer.echo()
+
+
+def _share(met: Encounter | None, itself: bool) -> Text:
+    if met is None:
+        return Text("·" if not itself else "-", style="dim")
+    percent = float(100 * met.share)
+    return Text(f"{percent:.0f}", style="green" if percent > 60 else "red" if percent < 40 else "")
+
+
+@app.command(epilog="Example: arena pairings spring durak --round 2")
+def pairings(
+    tournament: TournamentName,
+    game: GameName = "",
+    number: Annotated[int | None, typer.Option("--round", help="One round; by default all.", min=1)] = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Show who sits with whom in each round, how it ended, and how good the pairing is."""
+    with open_reader(db) as opened:
+        found = find_tournament(opened, tournament)
+        names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        told = [one for one_game in games_of(found, game) for one in _rounds(opened, found, one_game, number)]
+    if number is not None and not told:
+        raise ConfigError(f"tournament {found.name} has no round {number} yet")
+    if as_json:
+        emit_lines("pairing/1", (document for one in told for document in one.documents(names)))
+        return
+    for one in told:
+        one.show(found.name, names)
+
+
+class _Paired(msgspec.Struct, frozen=True):
+    """A round of a game as it is shown."""
+
+    game: str
+    round: Round
+    complete: bool
+    matches: list[tuple[int, tuple[int, ...]]]
+    unplayed: list[int]
+    scores: dict[tuple[int, ...], TableScore]
+    quality: RoundQuality | None
+
+    def documents(self, names: Mapping[int, str]) -> Iterator[dict[str, object]]:
+        """Yield a document for each match."""
+        quality = None if self.quality is None else msgspec.structs.asdict(self.quality)
+        for match, table in self.matches:
+            yield {
+                "game": self.game,
+                "round": self.round.number,
+                "complete": self.complete,
+                "match": match,
+                "bots": [names[entrant] for entrant in table],
+                "played": match not in self.unplayed,
+                "scores": self._scores(table),
+                "byes": [names[entrant] for entrant in self.round.byes],
+                "quality": quality,
+            }
+
+    def show(self, tournament: str, names: Mapping[int, str]) -> None:
+        """Print it."""
+        state = "" if self.complete else f" · {len(self.unplayed)} of {len(self.matches)} to play"
+        title = f"{tournament} · {self.game} · round {self.round.number}{state}"
+        rows = ((match, self._told(match, table, names)) for match, table in self.matches)
+        emit_table(("match", "<~bots, with their scores"), rows, title)
+        if self.round.byes:
+            typer.echo(f"bye: {', '.join(names[entrant] for entrant in self.round.byes)}")
+        if self.quality is not None:
+            typer.echo(_quality_words(self.quality, max(map(len, self.round.tables))))
+        typer.echo()
+
+    def _scores(self, table: tuple[int, ...]) -> list[float] | None:
+        score = self.scores.get(table)
+        if score is None:
+            return None
+        most = 2 * score.deals * (len(table) - 1)
+        return [sum(row) / most for row in score.duels]
+
+    def _told(self, match: int, table: tuple[int, ...], names: Mapping[int, str]) -> str:
+        scores = self._scores(table)
+        if scores is None:
+            waits = " (to play)" if match in self.unplayed else ""
+            return " – ".join(names[entrant] for entrant in table) + waits
+        return " – ".join(f"{names[entrant]} {score:.3f}" for entrant, score in zip(table, scores, strict=True))
+
+
+def _rounds(db: Database, tournament: Tournament, game: str, only: int | None) -> Iterator[_Paired]:
+    """Yield the rounds of a game, each judged by those before it."""
+    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
+    stored = tournaments.rounds(db, tournament.id, game)
+    scores = table_scores(db, tournament.id, game)
+    for index, (played, complete) in enumerate(stored):
+        if only not in (None, played.number):
+            continue
+        before = [one for one, _ in stored[:index]]
+        points = {entrant: sheet.points for entrant, sheet in sheets(numbers, before, scores).items()}
+        yield _Paired(
+            game,
+            played,
+            complete,
+            matches.tables(db, tournament.id, game, played.number),
+            matches.unplayed(db, tournament.id, game, played.number),
+            {score.table: score for score in scores if score.round == played.number},
+            round_quality(played, before, points) if played.tables else None,
+        )
+
+
+def _quality_words(quality: RoundQuality, seats: int) -> str:
+    repeats = f"{count_of(quality.repeats, 'pair')} had met before" if quality.repeats else "nobody had met before"
+    byes = f", at most {count_of(quality.most_byes, 'bye')} each" if quality.most_byes else ""
+    # With two seats everybody sits before and after the other.
+    before = f", at most {count_of(quality.most_before, 'time')} in the seat after the same bot" if seats > 2 else ""
+    return (
+        f"pairing: {repeats}, points at a table {quality.mean_spread:.2f} apart on average and "
+        f"{quality.most_spread:.2f} at most{before}{byes}"
+    )

@@ -1,0 +1,147 @@
+"""What an extension adds to a tournament: a further stage with more rounds, other decks, new entrants.
+
+The rules stay, and what was scheduled stays: a Swiss goes on from its next round, a round robin gets further cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlite_utils import Database
+
+from arena.errors import ConfigError
+from arena.plan import Plan, check_plan, is_cut, match_counts, new_stage, plan_of, practice_master, rounds_before
+from arena.records import BotHash
+from arena.store import bots as kept_bots
+from arena.store import matches, tournaments
+from arena.store.corrections import corrections
+from arena.store.database import writing
+from arena.store.tournaments import Entrant, Tournament
+
+
+class Change(NamedTuple):
+    """Something that differs between a stored tournament and what is asked for now.
+
+    Attributes:
+        allowed: an extension may bring it.
+    """
+
+    text: str
+    allowed: bool
+
+
+def changes(
+    db: Database, stored: Tournament, plan: Plan, bots: Sequence[Entrant], isolation: str, seed: int | None = None
+) -> list[Change]:
+    """Return what differs between a stored tournament and what is asked for now; empty if nothing does.
+
+    Who was withdrawn or disqualified may be asked for or not.
+
+    Args:
+        bots: asked for.
+        seed: asked for; None takes whatever the stored one has.
+    """
+    return [*changed_plan(stored, plan, isolation, seed), *_changed_entrants(db, stored, bots)]
+
+
+def changed_plan(stored: Tournament, plan: Plan, isolation: str, seed: int | None) -> Iterator[Change]:
+    """Yield what differs but for the entrants."""
+    latest = plan_of(stored)
+    kept, asked = msgspec.to_builtins(latest), msgspec.to_builtins(plan)
+    kept["isolation"], asked["isolation"] = stored.isolation, isolation
+    allowed = {"decks": True, "rounds": plan.rounds > latest.rounds}
+    for key in kept:
+        if kept[key] != asked[key]:
+            yield Change(f"{key} was {kept[key]}, now {asked[key]}", allowed.get(key, False))
+    first = stored.stages[0]
+    if seed is not None and first.master and practice_master(seed) != first.master:
+        yield Change(f"its seed was another than {seed}", False)
+    if not all(stage.master for stage in stored.stages):
+        text = "it was imported unfinished, without its master seed, so only its own arena can go on"
+        yield Change(text, False)
+
+
+def _changed_entrants(db: Database, stored: Tournament, bots: Sequence[Entrant]) -> Iterator[Change]:
+    entrants = tournaments.entrants(db, stored.id)
+    out = out_of(db, stored)
+    before = {one.hash: one for one in entrants if one.number in stored.stages[-1].players}
+    asked = {bot.hash: bot for bot in bots}
+    for bot in sorted(before.keys() - asked.keys()):
+        if bot not in out:
+            yield Change(f"{before[bot].name} ({bot[:12]}) no longer plays", False)
+    for bot in sorted(asked.keys() - before.keys() - out):
+        yield Change(f"{asked[bot].name} ({bot[:12]}) is new", True)
+
+
+def out_of(db: Database, tournament: Tournament) -> set[BotHash]:
+    """Return the bots that were withdrawn from a tournament, or disqualified."""
+    gone = _gone(db, tournament)
+    return {one.hash for one in tournaments.entrants(db, tournament.id) if one.number in gone}
+
+
+def _gone(db: Database, tournament: Tournament) -> set[int]:
+    return {made.entrant for made in corrections(db, tournament.id) if made.entrant is not None}
+
+
+def extend(
+    db: Database, tournament: Tournament, plan: Plan, bots: Sequence[Entrant], now: float, seed: int | None = None
+) -> Tournament:
+    """Store a further stage of a tournament and return the tournament with it.
+
+    Args:
+        plan: as `changes` allows it; its rounds are those of the whole tournament.
+        bots: who plays in it; those who are new get the numbers that follow.
+
+    Raises:
+        ConfigError: it would have no round, or cannot be played by these bots; names every problem.
+    """
+    number = len(tournament.stages) + 1
+    with writing(db):  # nobody leaves between looking and storing
+        before = rounds_before(db, tournament, number)
+        if plan.rounds <= (most := max(before.values())):
+            unit = "round" if plan.format == "swiss" else "cycle"
+            raise ConfigError(f"{unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds")
+        playing, new = _entering(db, tournament, bots)
+        check_plan(plan, playing)
+        stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
+        players = tuple(sorted(one.number for one in playing))
+        tournaments.add_stage(db, tournament.id, msgspec.structs.replace(stage, players=players))
+        tournaments.add_entrants(db, tournament.id, new)
+    return tournaments.get(db, tournament.id)
+
+
+def _entering(db: Database, tournament: Tournament, bots: Sequence[Entrant]) -> tuple[list[Entrant], list[Entrant]]:
+    """Return who plays in a further stage, and who of them enters with it."""
+    known = {one.hash: one for one in tournaments.entrants(db, tournament.id)}
+    taken = {one.name for one in known.values()}
+    gone = _gone(db, tournament)
+    asked = {bot.hash: bot for bot in bots}
+    playing = [known[bot] for bot in sorted(asked.keys() & known.keys()) if known[bot].number not in gone]
+    new: list[Entrant] = []
+    for bot in (asked[unknown] for unknown in sorted(asked.keys() - known.keys())):
+        name = _free_name(db, bot, taken)
+        new.append(msgspec.structs.replace(bot, number=len(known) + len(new), name=name))
+        taken.add(name)
+    return playing + new, new
+
+
+def _free_name(db: Database, bot: Entrant, taken: set[str]) -> str:
+    """Return the name of a new entrant; of a later version than one that has played, with its version."""
+    if bot.name not in taken:
+        return bot.name
+    version = kept_bots.version_of(db, bot.name, bot.hash)
+    if version is None or (name := f"{bot.name}@{version}") in taken:
+        raise ConfigError(
+            f"another version of {bot.name} has played under its name; submit it, so that it has a version"
+        )
+    return name
+
+
+def total_matches(db: Database, tournament: Tournament) -> int:
+    """Return how many matches a tournament has in all, those that are not scheduled yet among them."""
+    return sum(
+        matches.count_scheduled(db, tournament.id, stage.number) if is_cut(tournament, stage) else stage.match_count
+        for stage in tournament.stages
+    )
