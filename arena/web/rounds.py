@@ -23,6 +23,8 @@ from arena.web.page import Data, Page, Source, bot_link, game_path, match_path
 
 CROSS = 32
 """Bots of a crosstable: more fit no screen."""
+_NEAR = 12
+"""Rounds before and after the shown one that are offered, beside the first and the last: a ladder has no end."""
 
 
 def tournament(source: Source, one: Tournament) -> Page:
@@ -97,9 +99,12 @@ def game_round(source: Source, one: Tournament, name: str, number: int) -> Page 
 
 
 def _of_game(one: Tournament, name: str, rounds: Sequence[tuple[Round, bool]], number: int | None) -> Data:
+    last = len(rounds)
+    near = {1, last, *range((number or last) - _NEAR, (number or last) + _NEAR + 1)}
     listed = [
         {"number": played.number, "complete": done, "page": game_path(one.name, name, played.number)}
         for played, done in rounds
+        if played.number in near
     ]
     return {
         "tournament": one.name,

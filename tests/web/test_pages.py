@@ -13,7 +13,7 @@ import pytest
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.records import BotHash, Rating
+from arena.records import BotHash, Rating, Round
 from arena.store import matches, overview, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.web import charts, pages, rendering
@@ -176,6 +176,26 @@ def test_a_round_shows_the_standings_after_it(source: Source) -> None:
     assert {one["rounds"] for one in first["standings"]} == {1}
     assert len(first["round"]["matches"]) == 2
     assert shown(source, "t/stopped/durak-1").data["standings"] == []
+
+
+def test_of_many_rounds_and_stages_the_near_ones_are_offered(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    shutil.copy(whole, path)
+    with open_writer(path) as db:
+        one = tournaments.find(db, "spring")
+        assert one is not None
+        with writing(db):
+            for number in range(2, 6):
+                tournaments.add_stage(db, one.id, msgspec.structs.replace(one.stages[0], number=number))
+            for number in range(4, 61):
+                tournaments.add_round(db, one.id, "durak", Round(number, ()), [], 1, 5)
+        source = Source(db)
+        offered = [one["number"] for one in shown(source, "t/spring/durak-30").data["rounds"]]
+        text = html(shown(source, "t/spring"))
+    assert offered == [1, *range(18, 43), 60]
+    assert "Commitment of stage 5" in text
+    assert "Commitment of stage 2" not in text
+    assert "the JSON twin" in text
 
 
 def test_a_crosstable_adds_up(source: Source) -> None:
