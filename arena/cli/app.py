@@ -36,6 +36,7 @@ Db = Annotated[
     Path, typer.Option("--db", envvar="ARENA_DB", help="The database.", show_default="results/arena.db", dir_okay=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a `schema` key instead of text.")]
+InBrowser = Annotated[bool, typer.Option("--open", help="Open it in the browser instead; no server is needed.")]
 IsolationLevel = Annotated[
     Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
 ]
@@ -65,6 +66,7 @@ MODULES = {
     "retire": "bots",
     "reveal": "verify",
     "run": "run",
+    "serve": "serve",
     "standings": "views",
     "submit": "bots",
     "trace": "views",

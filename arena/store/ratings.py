@@ -21,8 +21,8 @@ class PoolRow(msgspec.Struct, frozen=True):
 
 def pools(db: Database) -> list[PoolRow]:
     """Return the pools that hold ratings, by key."""
-    query = (
-        "SELECT p.*, (SELECT count(*) FROM unverified u JOIN match m ON m.id = u.match AND m.state = 'played' "
+    query = (  # CROSS has it begin with what is unverified, which is little, and not with all that was played
+        "SELECT p.*, (SELECT count(*) FROM unverified u CROSS JOIN match m ON m.id = u.match AND m.state = 'played' "
         "JOIN deal d ON d.match = u.match AND d.deck = u.deck AND d.leg = u.leg AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
         "WHERE m.pool = p.id) AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
