@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-APT := apt-get install python3-venv git make bubblewrap gcc libc6-dev nodejs
+APT := apt-get install python3-venv git make bubblewrap gcc libc6-dev nodejs chromium
 # Real processes with real deadlines share the cores, so there are never more than four runs at a time.
 PYTEST := pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal --durations=10
 DEMO_BOTS := bots/random/,bots/greedy/,bots/sweeper/,bots/avalanchist/,bots/knave/
@@ -18,6 +18,7 @@ test: $(VENV)/.test
 	@command -v bwrap >/dev/null || { echo "bwrap is missing, which the tests need: $(APT)"; exit 2; }
 	@command -v cc >/dev/null || { echo "cc is missing, which the tests need: $(APT)"; exit 2; }
 	@command -v node >/dev/null || { echo "node is missing, which the tests need: $(APT)"; exit 2; }
+	@command -v chromium >/dev/null || { echo "chromium is missing, which the tests need: $(APT)"; exit 2; }
 	$(if $(CI),,$(BIN)/python -m $(PYTEST) -m "not nightly")
 	$(if $(CI),@$(MAKE) --no-print-directory coverage,)
 
@@ -53,6 +54,7 @@ bench: $(VENV)/.test
 	$(BIN)/arena bench decision
 	$(BIN)/arena bench sandbox
 	$(BIN)/arena bench readers
+	$(BIN)/arena bench size --deals 1000000
 	$(BIN)/arena bench engine
 
 # Bots carry a copy of the SDK, so that each folder is a whole bot.

@@ -16,17 +16,18 @@ from arena import __version__
 from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.luck import Stream, commitment, derive
+from arena.rating.sequential import Hypotheses
 from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule import gauntlet
 from arena.schedule.gauntlet import gauntlet_round
 from arena.schedule.knockout import knockout_round, reached, rounds_of
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
-from arena.schedule.scores import HALF, table_score, tied
+from arena.schedule.scores import HALF, tied
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round, round_shape
-from arena.store import matches, tournaments
+from arena.store import tallies, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from arena.wire import PROTOCOL
@@ -62,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
         avoid_same_author: a Swiss keeps bots of one author apart.
         challengers: names of a gauntlet's.
         cast: what follows for the entrants of the stage.
+        hypotheses: what a comparison of two bots tests; None for everything else.
     """
 
     format: Format
@@ -71,6 +73,7 @@ class Plan(msgspec.Struct, frozen=True):
     decks: int = 1
     seatings: Mode = "mirror"
     clock: Clock = Clock()
+    hypotheses: Hypotheses | None = None
     avoid_same_author: bool = False
     challengers: tuple[str, ...] = ()
     cast: Cast = Cast()
@@ -377,11 +380,8 @@ def table_scores(db: Database, tournament: int, game: str, before: int | None = 
     """
     made = corrections(db, tournament)
     void = {one.match for one in made if before is None or one.rounds.get(game, 0) < before}
-    found = []
-    for played, complete in tournaments.rounds(db, tournament, game):
-        if not complete or (before is not None and played.number >= before):
-            continue
-        for number, table in matches.tables(db, tournament, game, played.number):
-            score = table_score(played.number, table, matches.deals(db, number))
-            found.append(tied(score) if number in void else score)
-    return found
+    return [
+        tied(score) if number in void else score
+        for number, score in tallies.scores(db, tournament, game)
+        if before is None or score.round < before
+    ]

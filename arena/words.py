@@ -1,4 +1,4 @@
-"""Events and positions in words and cards, for people; what a program reads is JSON."""
+"""What happened and what was said, in words and cards, for people; what a program reads is JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from arena.cards import JOKER
-from arena.rules import Data, Event
+from arena.games import GAMES
+from arena.rules import Data, Event, parse_rule_set_id, show_value
 
 SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 """How people write a suit."""
@@ -25,6 +26,22 @@ _REASONS = {
 }
 _RESULTS = {"start": "starts an avalanche with", "grow": "lays", "stop": "stops it with", "drop": "drops it with"}
 _CARD = re.compile(r"([2-9TJQKA])([cdhs])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """Return what a bot or a file said without control characters, which could move the cursor or hide text."""
+    return _CONTROL.sub("·", text)
+
+
+def rule_words(rule_set: str, seats: int) -> list[str]:
+    """Return what tells a rule set from others: the game, an old version, and the options that are not the defaults."""
+    name, version, texts = parse_rule_set_id(rule_set)
+    game = GAMES[name]
+    usual = {option: show_value(found.default_for(seats)) for option, found in game.schema.items()}
+    changed = [f"{option}={text}" for option, text in texts.items() if usual.get(option) != text]
+    old = [f"rules of version {version}"] if version != game.version else []
+    return [name, *old, *changed]
 
 
 def card_words(card: str) -> str:

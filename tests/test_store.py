@@ -32,7 +32,7 @@ from arena.records import (
     Round,
     Step,
 )
-from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
+from arena.store import bots, corrections, database, matches, ratings, schema, tallies, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.ratings import Past
@@ -63,7 +63,7 @@ def db(path: Path) -> Iterator[Database]:
 
 
 def test_every_migration_is_named_and_applied_once(path: Path) -> None:
-    assert schema.known() == ["first", "stages", "fits"]
+    assert schema.known() == ["first", "stages", "tallies", "fits"]
     for _ in range(2):
         with open_writer(path) as db:
             assert schema.applied(db) == schema.known()
@@ -143,7 +143,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 18
+    assert len(strict) == 19
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -615,11 +615,11 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
         Rating(C, 1550.5, 33.25, 8, 3, ranks=(1, 2)),
         *(msgspec.structs.replace(r, elo=r.elo - 1, bound="") for r in first),
     ]
-    ratings.save(db, pool, spring.id, 1, first, certainty=SURE)
+    ratings.save(db, pool, spring.id, 1, first, 4, certainty=SURE)
     assert ratings.ratings(db, pool) == first
-    ratings.save(db, pool, spring.id, 2, second, certainty=SURE)
+    ratings.save(db, pool, spring.id, 2, second, 8, certainty=SURE)
     assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}, "C is new"
-    ratings.save(db, pool, spring.id, 2, second, certainty=SURE, before=first)
+    ratings.save(db, pool, spring.id, 2, second, 8, certainty=SURE, before=first)
     assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}
     assert ratings.last_round(db, pool) == (spring.id, 2)
     assert ratings.ratings(db, pool) == sorted(second, key=lambda r: -r.elo)
@@ -627,10 +627,9 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     assert ratings.history(db, pool, C) == [Past(spring.id, 2, 1550.5, 33.25, 8)]
     assert ratings.pools_of_round(db, spring.id, "durak", 1) == [(pool, POOL)]
     assert ratings.pools_of_round(db, spring.id, "durak", 2) == []
-    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 0)]
+    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 8)]
     matches.record(db, a_record(one, a_fault(0, 0, 0), a_fault(0, 1, 1), a_fault(1, 0, 1)))
     tournaments.complete_round(db, spring.id, "durak", 1)
-    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 4)]
     assert ratings.fault_counts(db, pool) == {A: 2, B: 1}
 
 
@@ -638,7 +637,7 @@ def test_how_sure_a_pool_is_is_kept_and_damage_is_told(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
     assert ratings.certainty(db, pool) is None
     assert ratings.last_round(db, pool) is None
-    ratings.save(db, pool, spring.id, 1, [], certainty=SURE)
+    ratings.save(db, pool, spring.id, 1, [], 0, certainty=SURE)
     kept = ratings.certainty(db, pool)
     assert kept is not None
     assert msgspec.structs.astuple(kept) == msgspec.structs.astuple(SURE)
@@ -649,7 +648,7 @@ def test_how_sure_a_pool_is_is_kept_and_damage_is_told(db: Database) -> None:
 
 def test_equal_ratings_are_in_order_of_the_hash(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
-    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)], certainty=SURE)
+    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)], 0, certainty=SURE)
     assert [rating.bot for rating in ratings.ratings(db, pool)] == [A, B, C]
 
 
@@ -681,6 +680,7 @@ SCANS = {
     "ratings.has_practice": "few tournaments; ends with the first",
     "ratings.pools": "every pool is asked for, and there are few",
     "tournaments.add_stage": "few stages, once for each",
+    "tallies.fill": "every round, once after a migration",
     "tournaments.create": "few tournaments, once for each",
     "tournaments.players": "those of all tournaments, when none is given",
     "tournaments.tournaments": "every one is asked for",
@@ -751,7 +751,11 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "ratings.pools": [lambda: ratings.pools(db)],
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
-        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)], certainty=SURE)],
+        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)], 0, certainty=SURE)],
+        "tallies.add": [lambda: tallies.add(db, spring.id, "durak", 1)],
+        "tallies.fill": [lambda: tallies.fill(db)],
+        "tallies.fresh": [lambda: list(tallies.fresh(db, spring.id, "durak", 1))],
+        "tallies.scores": [lambda: list(tallies.scores(db, spring.id, "durak"))],
         "tournaments.add_match": [
             lambda: tournaments.add_match(db, 90, spring.id, "durak", 1, Scheduled(POOL, (0, 1), (b"d",), ((0, 1),)))
         ],
@@ -813,7 +817,7 @@ def test_every_query_uses_an_index_or_says_why_not(db: Database) -> None:
     called = calls(db)
     asking = {
         f"{module.__name__.split('.')[-1]}.{name}"
-        for module in (bots, corrections, matches, ratings, tournaments)
+        for module in (bots, corrections, matches, ratings, tallies, tournaments)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
         if "db" in inspect.signature(function).parameters

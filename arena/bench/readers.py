@@ -109,7 +109,7 @@ def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
         rated = [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
         spread = array("d", [9.0, -9.0, 9.0])
         sure = Certainty(tuple(bot.hash for bot in entrants), spread, spread, (50, 50), ((0, 1),))
-        ratings.save(db, tournaments.pool_of(db, _POOLS[0]), 1, 1, rated, certainty=sure)
+        ratings.save(db, tournaments.pool_of(db, _POOLS[0]), 1, 1, rated, 200, certainty=sure)
     return map(_record, written)
 
 

@@ -36,18 +36,20 @@ Db = Annotated[
     Path, typer.Option("--db", envvar="ARENA_DB", help="The database.", show_default="results/arena.db", dir_okay=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a `schema` key instead of text.")]
+InBrowser = Annotated[bool, typer.Option("--open", help="Open it in the browser instead; no server is needed.")]
 IsolationLevel = Annotated[
     Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
 ]
 Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
 
-_STARTS_BOTS = {"check", "submit", "play", "run", "bench", "doctor"}
+_STARTS_BOTS = {"check", "submit", "play", "run", "compare", "bench", "doctor"}
 """Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
 
 MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "compare": "compare",
     "crosstable": "tables",
     "db": "db",
     "disqualify": "corrections",
@@ -66,6 +68,7 @@ MODULES = {
     "retire": "bots",
     "reveal": "verify",
     "run": "run",
+    "serve": "serve",
     "standings": "views",
     "submit": "bots",
     "trace": "views",
@@ -112,7 +115,7 @@ def exit_code(error: BaseException) -> int | None:
             return EXIT_INTERRUPTED
         case BrokenPipeError():
             return EXIT_NO
-        case OSError(errno=errno.ENOSPC):
+        case OSError(errno=errno.ENOSPC | errno.EMFILE | errno.ENFILE | errno.ENOMEM):
             return EXIT_NO
         case _:
             return None

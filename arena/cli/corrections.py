@@ -13,7 +13,8 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json
 from arena.cli.views import find_tournament
-from arena.rating.pool import rate, rate_pool
+from arena.rating.duels import collect
+from arena.rating.pool import rate, rate_collected
 from arena.store import corrections, matches, ratings, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_writer, writing
@@ -82,8 +83,9 @@ def _rate_again(db: Database, made: Correction) -> None:
         for pool, key in sorted(pools):
             last = ratings.last_round(db, pool) or (made.tournament, complete[-1])
             before = rate(matches.rated_deals(db, pool, without=(last[0], game, last[1])), key.outcome_type)
-            fitted = rate_pool(matches.rated_deals(db, pool), key.outcome_type)
-            ratings.save(db, pool, *last, fitted.ratings, certainty=fitted.certainty, before=before)
+            collected = collect(matches.rated_deals(db, pool), key.outcome_type)
+            fitted = rate_collected(collected)
+            ratings.save(db, pool, *last, fitted.ratings, collected.taken, certainty=fitted.certainty, before=before)
 
 
 def document(made: Correction, tournament: str) -> dict[str, object]:

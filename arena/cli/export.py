@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated
@@ -17,11 +15,13 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.output import count_of, emit_json, harmless, say
+from arena.cli.output import count_of, emit_json, say
+from arena.cli.pages import REPLAYS, site
 from arena.cli.views import find_tournament
 from arena.errors import ConfigError
 from arena.export import rows
 from arena.export.everything import everything
+from arena.export.formats import WRITERS, Format
 from arena.store import tournaments
 from arena.store.database import open_reader, open_runner
 
@@ -35,14 +35,7 @@ class What(StrEnum):
     REPLAYS = "replays"
     BOTS = "bots"
     ALL = "all"
-
-
-class Format(StrEnum):
-    """How rows are written."""
-
-    CSV = "csv"
-    NDJSON = "ndjson"
-    JSON = "json"
+    SITE = "site"
 
 
 _ROWS: dict[What, type[msgspec.Struct]] = {
@@ -53,29 +46,43 @@ _ROWS: dict[What, type[msgspec.Struct]] = {
     What.BOTS: rows.BotRow,
 }
 _OF_TOURNAMENTS = {What.GAMES: rows.games, What.STANDINGS: rows.standings, What.REPLAYS: rows.replays}
-_EXECUTED = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula."""
 
 
-@app.command(epilog="Examples: arena export standings spring -o spring.csv    arena export all -o all.ndjson")
+@app.command(epilog="Examples: arena export standings spring -o spring.csv    arena export site public")
 def export(
-    what: Annotated[What, typer.Argument(help="A table, or a file of everything for `arena import`.")],
-    tournament: Annotated[str, typer.Argument(help="Of one tournament: games, standings or replays.")] = "",
+    what: Annotated[What, typer.Argument(help="A table, a file of everything for `arena import`, or all pages.")],
+    of: Annotated[
+        str,
+        typer.Argument(metavar="TOURNAMENT|DIR", help="Of one tournament: games, standings, replays. Of site: DIR."),
+    ] = "",
     format: Annotated[Format | None, typer.Option("--format", help="By default as FILE ends.")] = None,  # noqa: A002
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The file; by default stdout.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file, or the site in DIR.")] = False,
+    replays: Annotated[
+        str | None, typer.Option("--replays", help="Of site: all, faults, last:N or none.", show_default=REPLAYS)
+    ] = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
     """Write results for other programs; while a tournament runs, without what must stay secret."""
-    chosen = _format(what, format, out, as_json=as_json)
+    if what is What.SITE:
+        if format is not None or out is not None:
+            raise ConfigError("site is a folder of pages: arena export site DIR, without --format and --out")
+        site(of, db, replays or REPLAYS, force=force, as_json=as_json)
+        return
+    if replays is not None:
+        raise ConfigError(f"--replays is for `arena export site DIR`; leave it out for {what}")
+    _export(what, of, _format(what, format, out, as_json=as_json), out, db, force=force)
+
+
+def _export(what: What, tournament: str, chosen: Format, out: Path | None, db: Path, *, force: bool) -> None:
     if tournament and what not in _OF_TOURNAMENTS:
         raise ConfigError(f"{what} are not of one tournament; leave {tournament!r} out")
     if out is not None:
         _check_place(out, db, force=force)
     with open_reader(db) as opened:
         found = _found(opened, what, tournament)
-        chunks = _WRITERS[chosen](f"arena.export.{what}", _ROWS.get(what), found)
+        chunks = WRITERS[chosen](f"arena.export.{what}", _ROWS.get(what), found)
         if out is None:
             _write(chunks, sys.stdout.buffer)
             return
@@ -110,51 +117,6 @@ def _found(db: Database, what: What, tournament: str) -> Iterator[msgspec.Struct
             stored = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
             chosen = [find_tournament(db, tournament)] if tournament else sorted(stored, key=lambda one: one.id)
             return _OF_TOURNAMENTS[what](db, chosen)
-
-
-Writer = Callable[[str, type[msgspec.Struct] | None, Iterator[msgspec.Struct]], Iterator[bytes]]
-
-
-def _as_csv(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
-    assert kind is not None
-    yield _csv_line(kind.__struct_fields__)
-    for row in found:
-        yield _csv_line([_cell(getattr(row, name)) for name in kind.__struct_fields__])
-
-
-def _csv_line(cells: Iterable[object]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)  # RFC 4180 is its default
-    return text.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    """Return a cell: lists as JSON, truth as true or false, and no text that a spreadsheet would execute."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None or isinstance(value, int | float):
-        return value
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return harmless(f"'{text}" if text.startswith(_EXECUTED) else text)
-
-
-def _as_ndjson(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
-    encode = msgspec.json.Encoder().encode
-    for row in found:
-        line = row if kind is None else {"schema": f"{schema}.row/1", **msgspec.structs.asdict(row)}
-        yield encode(line) + b"\n"
-
-
-def _as_json(schema: str, kind: type[msgspec.Struct] | None, found: Iterator[msgspec.Struct]) -> Iterator[bytes]:
-    yield b'{"schema":"%s/1","rows":[' % schema.encode()
-    before = b"\n"
-    for row in found:
-        yield before + msgspec.json.encode(row)
-        before = b",\n"
-    yield b"\n]}\n"
-
-
-_WRITERS: dict[Format, Writer] = {Format.CSV: _as_csv, Format.NDJSON: _as_ndjson, Format.JSON: _as_json}
 
 
 def _write(chunks: Iterator[bytes], file: IO[bytes]) -> None:

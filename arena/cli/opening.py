@@ -54,9 +54,14 @@ def _plan(config: TournamentConfig, rounds: int) -> Plan:
         config.decks,
         config.seatings,
         clock,
-        config.avoid_same_author,
-        tuple(sorted(config.challengers)),
+        avoid_same_author=config.avoid_same_author,
+        challengers=tuple(sorted(config.challengers)),
     )
+
+
+def plan_for(config: TournamentConfig, entrants: Sequence[Entrant]) -> Plan:
+    """Return what a configuration plays with these entrants."""
+    return _plan(config, config.rounds or default_rounds(config.format, entrants, config.given(), config.seats))
 
 
 def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, bool]:
@@ -66,11 +71,10 @@ def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, 
         ConfigError: one of that name is finished, or differs; names what differs.
     """
     db, config = asked.db, asked.config
-    rounds = config.rounds or default_rounds(config.format, entrants, config.given(), config.seats)
     stored = tournaments.find(db, config.name) if config.name else None
     if asked.extend:
         return _extended(asked, stored, entrants), True
-    plan = _plan(config, rounds)
+    plan = plan_for(config, entrants)
     check_plan(plan, entrants)
     if asked.until is not None:
         level = asked.site.level.value

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from arena.words import harmless as harmless
 
 _SUIT_STYLES = {"♣": "green", "♦": "blue", "♥": "red", "♠": "bold"}
 _CARD = re.compile(r"(?:10|[2-9JQKA])?([♣♦♥♠])")
@@ -31,11 +31,6 @@ def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = max(made.width, PLAIN_WIDTH)
     return made
-
-
-def harmless(text: str) -> str:
-    """Return what a bot or a file said without control characters, which could move the cursor or hide text."""
-    return _CONTROL.sub("·", text)
 
 
 def emit_json(schema: str, document: Mapping[str, object]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
 from arena.cli.output import emit_lines, harmless
 from arena.cli.views import Deal, find_deal
 from arena.errors import ConfigError, IllegalAction
@@ -25,8 +26,12 @@ def replay(
     step: Annotated[int | None, typer.Option("--step", help="Only the position after so many steps.", min=0)] = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
+    in_browser: InBrowser = False,
 ) -> None:
     """Execute a stored deal again and show each step of it in words and cards."""
+    if in_browser:
+        _open(db, deal)
+        return
     with open_reader(db) as opened:
         match, record, faults = find_deal(opened, deal)
     if seat is not None and seat >= len(record.seating):
@@ -51,6 +56,21 @@ def replay(
         for line in _step_lines(match.game, moment, seat, names):
             typer.echo(line)
     _show_end(record, [fault for fault in faults if seat in (None, fault.seat)], names)
+
+
+def _open(db: Path, name: str) -> None:
+    from arena.cli.pages import show
+    from arena.web.page import Source, deal_name, replay_path
+    from arena.web.pages import page
+
+    def choose(source: Source) -> list[str]:
+        match, record, _ = find_deal(source.db, name)
+        path = replay_path(deal_name(match.id, record.deck, record.leg))
+        if page(source, path.removesuffix(".html")) is None:
+            raise ConfigError(f"the round of deal {name} is being played, so it has no page yet; leave --open out")
+        return [path]
+
+    show(db, choose)
 
 
 def _seen(events: Sequence[Event], seat: Seat | None) -> list[Event]:

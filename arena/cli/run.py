@@ -5,18 +5,19 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import trio
 import typer
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.ladder import Ladder, open_ladder
-from arena.cli.opening import Asked, open_ladder_tournament, open_tournament
+from arena.cli.opening import Asked, open_ladder_tournament, open_tournament, plan_for
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
@@ -25,13 +26,13 @@ from arena.config import TournamentConfig, load_tournament, tournament_from_opti
 from arena.errors import ConfigError
 from arena.executor import Executor
 from arena.extension import total_matches
-from arena.plan import Plan, allows_smaller, plan_of
+from arena.plan import Cast, Plan, allows_smaller, base_name, check_plan, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
 from arena.schedule.swiss import round_shape
 from arena.store import matches, tournaments
-from arena.store.database import open_runner
+from arena.store.database import open_reader, open_runner
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import Memory
 from arena.tournament import run as play_all
@@ -66,6 +67,7 @@ def run(
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be played.")] = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -96,6 +98,9 @@ def run(
             f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
     _check_further(config, extend=extend, forever=forever)
+    if dry_run:
+        _show_plan(config, db, as_json=as_json)
+        return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
@@ -114,6 +119,10 @@ def run(
 
         leaderboard("", db, False)
         where = "" if db == DEFAULT_DB else f" --db {db}"
+        with open_reader(db) as reader:
+            failed = len(matches.faults(reader, tournament=found.id))
+        if failed:
+            say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
 
 
@@ -127,6 +136,20 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> 
     if (extend or forever) and config.name is None:
         option = "--forever" if forever else "--extend"
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
+
+
+def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
+    from arena.cli import dryrun
+
+    if config.format == "until-error":
+        raise ConfigError("--until-error ends when its errors are small enough, so --dry-run cannot tell what it takes")
+    entrants = dryrun.entrants_of(db, config)
+    plan = plan_for(config, entrants)
+    check_plan(plan, entrants)
+    if plan.format == "gauntlet":
+        challengers = tuple(one.number for one in entrants if base_name(one) in plan.challengers)
+        plan = msgspec.structs.replace(plan, cast=Cast(challengers=challengers))
+    dryrun.show(plan, entrants, config.seed, as_json=as_json)
 
 
 async def _run(asked: Asked) -> Tournament | None:
@@ -207,7 +230,7 @@ async def _play(
     memory = Memory()
     finished = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, shown)
+        nursery.start_soon(watch_signals, stopping, nursery.cancel_scope, partial(_remark, shown))
         async with open_site_lanes(asked.site, asked.lanes) as pool:
             play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
             finished = await play(tournament, players)
@@ -257,7 +280,12 @@ async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player])
     return known
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: Sequence[Display]) -> None:
+def _remark(shown: Sequence[Display], text: str) -> None:
+    for display in shown:
+        display.remark(text)
+
+
+async def watch_signals(stopping: trio.Event, scope: trio.CancelScope, remark: Callable[[str], None]) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -265,8 +293,7 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: S
                 scope.cancel()
             else:
                 stopping.set()
-                for display in shown:
-                    display.remark("finishing the matches being played; again to stop now")
+                remark("finishing the matches being played; again to stop now")
 
 
 def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:

@@ -6,17 +6,18 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from sqlite_utils import Database
 
-from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
-from arena.games import GAMES, PRESETS
+from arena.games import PRESETS
 from arena.rating.certainty import Certainty, anchored, overall
 from arena.records import BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
@@ -25,6 +26,7 @@ from arena.store.corrections import Correction, corrections
 from arena.store.database import open_reader
 from arena.store.matches import StoredMatch
 from arena.store.ratings import PoolRow
+from arena.words import rule_words
 
 Deal = Annotated[str, typer.Argument(help="A deal's name, MATCH-DECK-LEG, e.g. 17-3-0; `last` for the newest.")]
 
@@ -34,9 +36,13 @@ def leaderboard(
     game: Annotated[str, typer.Argument(help="One game; by default all of them and the overall table.")] = "",
     db: Db = DEFAULT_DB,
     as_json: Json = False,
+    in_browser: InBrowser = False,
     anchor: Annotated[str | None, typer.Option("--anchor", help="NAME=ELO: a bot whose Elo is given.")] = None,
 ) -> None:
     """Show how strong the bots are and how sure that is, for each pool of results and overall."""
+    if in_browser:
+        _open_leaderboard(db, game)
+        return
     held = None if anchor is None else parse_anchor(anchor)
     with open_reader(db) as opened:
         boards = [_Board.read(opened, pool, held) for pool in chosen_pools(opened, game)]
@@ -86,6 +92,23 @@ def chosen_pools(db: Database, game: str) -> list[PoolRow]:
     return found
 
 
+def _open_leaderboard(path: Path, game: str) -> None:
+    from arena.cli.pages import show
+    from arena.web.page import Source, pool_path
+    from arena.web.pages import leaderboard_paths
+
+    def choose(source: Source) -> list[str]:
+        paths = list(leaderboard_paths(source))
+        first = [pool_path(pool.id) for pool in source.largest if _is_of(pool, game)] if game else paths
+        if not first:
+            raise ConfigError(
+                f"no results are rated{f' for game {game!r}' if game else ''}; rated: {_games(source.pools)}"
+            )
+        return [first[0], *(one for one in paths if one != first[0])]
+
+    show(path, choose)
+
+
 def _say_unverified(some: int, deals: int) -> None:
     if some:
         say(f"{some} of {deals} deals unverified: imported, but not the same when executed again; see arena verify")
@@ -104,12 +127,12 @@ def _games(pools: Sequence[PoolRow]) -> str:
 
 def pool_words(pool: PoolRow) -> list[str]:
     """Return what tells a pool from others; of its options only those that are not the defaults."""
-    name, version, texts = parse_rule_set_id(pool.key.rule_set)
-    game = GAMES[name]
-    usual = {option: show_value(found.default_for(pool.key.seats)) for option, found in game.schema.items()}
-    changed = [f"{option}={text}" for option, text in texts.items() if usual.get(option) != text]
-    old = [f"rules of version {version}"] if version != game.version else []
-    return [name, *old, *changed, f"{pool.key.seats} seats", pool.key.isolation, f"{pool.deals} deals"]
+    return [
+        *rule_words(pool.key.rule_set, pool.key.seats),
+        f"{pool.key.seats} seats",
+        pool.key.isolation,
+        f"{pool.deals} deals",
+    ]
 
 
 class _Board(msgspec.Struct, frozen=True):

@@ -181,7 +181,15 @@ class _Import:
                     collector = self._collectors.setdefault(pool, Collector(key.outcome_type))
                     collector.add(matches.rated_deals(self.db, pool, only))
                     fitted = rate_collected(collector)
-                    ratings.save(self.db, pool, stored.id, played.number, fitted.ratings, certainty=fitted.certainty)
+                    ratings.save(
+                        self.db,
+                        pool,
+                        stored.id,
+                        played.number,
+                        fitted.ratings,
+                        collector.taken,
+                        certainty=fitted.certainty,
+                    )
 
 
 class _Rounds:
@@ -212,11 +220,17 @@ class _Rounds:
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
             self._check_players(line.game, match.table, seen)
-            if plan_of(self._stage).format not in ("gauntlet", "until-error"):  # where one sits at several tables
+            if not self._may_repeat:
                 seen.update(match.table)
             self._add_match(line, match)
         if self._stored.kind == "tournament":
             tournaments.complete_round(self._db, self._stored.id, line.game, due)
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Tell whether one may sit at several tables of a round, as the same others do in a comparison."""
+        format_ = plan_of(self._stage).format
+        return self._stored.kind != "tournament" or format_ in ("gauntlet", "until-error")
 
     def _check_players(self, game: str, players: Sequence[int], seen: set[int]) -> None:
         for number in players:

@@ -14,7 +14,7 @@ import numpy as np
 
 from arena.rating.certainty import Certainty, overall
 from arena.rating.covariance import Estimate, design_effect, estimate, naive_covariance
-from arena.rating.duels import Collector, Duels, collect
+from arena.rating.duels import Collector, collect
 from arena.rating.fit import bounds, fit, groups
 from arena.rating.ranks import rank_intervals
 from arena.records import BotHash, RatedDeal, Rating
@@ -51,7 +51,7 @@ def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor |
 
 def rate_collected(collector: Collector) -> Pool:
     """Return what the deals say that a collector has taken so far, as `rate_pool` would."""
-    return _pool(collector.duels(), None)
+    return _pool(collector, None)
 
 
 def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
@@ -72,12 +72,13 @@ def history(
     collector = Collector(outcome_type)
     for deals in rounds:
         collector.add(deals)
-        yield _pool(collector.duels(), anchor).ratings
+        yield _pool(collector, anchor).ratings
 
 
-def _pool(duels: Duels, anchor: Anchor | None) -> Pool:
+def _pool(collector: Collector, anchor: Anchor | None) -> Pool:
+    duels = collector.total()
     fitted = fit(duels)
-    estimated = estimate(duels, fitted, anchor)
+    estimated = estimate(collector, fitted, anchor)
     ranks = rank_intervals(estimated)
     found = zip(duels.bots, estimated.elo.tolist(), bounds(duels), duels.deals, duels.wins, strict=True)
     ratings = [

@@ -480,6 +480,9 @@ def test_faults_are_listed_with_what_a_bot_said(tmp_path: Path) -> None:
     )
     assert "no fault kind 'late'" in refusal("faults", "--kind", "late", "--db", db)
     assert "no tournament 'spring'" in refusal("faults", "spring", "--db", db)
+    both = f"{bad}/,{BOTS}/c-first/"
+    ran = arena("run", "--bots", both, "--games", "durak", "--format", "round-robin", "--name", "spring", "--db", db)
+    assert f"2 faults: arena faults spring --db {db}\n" in ran.stderr
 
 
 def test_a_new_bot_plays_at_once(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ async def test_of_twenty_spammers_nothing_is_left(level: Level, runtime: Path, t
 
 # --- killed at any instant
 
+KILLED = "a lane ended with -9 (killed; the kernel does so when memory runs out)"
 VICTIMS = ("coordinator", "supervisor", "lane")
 FAMILY = """
 import ctypes
@@ -139,7 +140,7 @@ def test_nothing_outlives_a_lane_or_a_coordinator_that_is_killed(
     ended = endings(level, runtime, tmp_path, attempts(tmp_path, count))
     assert len(ended) == count
     of_lanes = [(ending.told, ending.left) for ending in ended if ending.told]
-    assert of_lanes == [("a lane ended with -9", ())] * (count // len(VICTIMS)), "the match is void, the run goes on"
+    assert of_lanes == [(KILLED, ())] * (count // len(VICTIMS)), "the match is void, the run goes on"
     assert wait_gone([ending.lane for ending in ended]) == []
     if level is Level.STRICT:
         find_home.cache_clear()
