@@ -14,7 +14,7 @@ from arena.rules import Data, State
 Change: TypeAlias = tuple[Any, ...]
 """A path and the value that is now there; or a path to a list, where in it, how many items left, and the new ones."""
 Changes: TypeAlias = list[tuple[int, list[Change]]]
-"""The steps at which something changed, with what changed."""
+"""When something changed, in steps after the change before (small numbers are alike, and compress), and what."""
 
 _NOTHING = object()
 
@@ -37,10 +37,12 @@ def _told(positions: Sequence[Data], keys: Collection[str]) -> Changes:
     """Return what changes of some keys."""
     told: Changes = []
     before: Data = {}
+    last = 0
     for number, now in enumerate(positions):
         made = [one for key in now if key in keys for one in changes(before.get(key, _NOTHING), now[key], [key])]
         if made:
-            told.append((number, made))
+            told.append((number - last, made))
+            last = number
         before = now
     return told
 

@@ -87,7 +87,7 @@ def _told(
         problem = str(error)
     positions = views([one.state for one in done], len(names)) if done else None
     told = [_moment(stored.game, one, names) for one in done]
-    for number, step in enumerate(played.steps[: len(told) - 1], 1):
+    for number, step in enumerate(played.steps[: max(len(told) - 1, 0)], 1):
         told[number] |= {"legal": done[number - 1].state.legal_actions(step.seat), "ask": asks.answered[number - 1]}
     return {"moments": told, "positions": positions, "faults": failed, "problem": problem}
 

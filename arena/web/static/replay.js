@@ -31,11 +31,13 @@
   // What a seat, or everybody's view, sees after a step; the same object is changed further by later calls.
   const see = (seat, number) => {
     let known = reached.get(seat);
-    if (!known || known.number > number) reached.set(seat, known = { next: [0, 0], seen: { seat } });
+    if (!known || known.number > number) reached.set(seat, known = { next: [0, 0], at: [0, 0], seen: { seat } });
     const own = seat === null ? deal.positions.spectator : deal.positions.seats[seat];
     [deal.positions.shared, own].forEach((told, which) => {
-      for (; known.next[which] < told.length && told[known.next[which]][0] <= number; known.next[which]++) {
-        told[known.next[which]][1].forEach((one) => change(known.seen, one));
+      while (known.next[which] < told.length && known.at[which] + told[known.next[which]][0] <= number) {
+        const [after, changes] = told[known.next[which]++];
+        known.at[which] += after;
+        changes.forEach((one) => change(known.seen, one));
       }
     });
     known.number = number;
