@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 
 from sqlite_utils import Database
 
@@ -23,9 +23,10 @@ from arena.plan import (
     table_scores,
     without_excluded,
 )
-from arena.rating.pool import rate
+from arena.rating.duels import collect
+from arena.rating.pool import rate_collected
 from arena.records import Round
-from arena.store import matches, ratings, tournaments
+from arena.store import matches, ratings, tallies, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
 from arena.store.tournaments import Stage, Tournament
@@ -53,6 +54,8 @@ def audit(
                 yield 0, _guarded(name, partial(_check_course, db, one, stage))
             else:
                 yield 0, [Difference(name, "master seed", "none, as it was imported unfinished", "32 bytes")]
+        if one.kind != "play":
+            yield 0, _guarded(one.name, partial(_check_tallies, db, one))
         for number in matches.played(db, one.id):
             deals = len(matches.columns(db, number))
             yield deals, _guarded(str(number), partial(_check_match, db, one, number, messages))
@@ -91,6 +94,16 @@ def _check_course(db: Database, tournament: Tournament, stage: Stage) -> Iterato
             if complete and matches.unplayed(db, tournament.id, game, found.number):
                 yield Difference(name, f"{game} round {found.number}", "complete", "matches are not played")
     yield from _check_count(db, tournament, stage)
+
+
+def _check_tallies(db: Database, tournament: Tournament) -> Iterator[Difference]:
+    """Check what is kept of complete rounds against their deals."""
+    for game in plan_of(tournament).games:
+        complete = [one.number for one, complete in tournaments.rounds(db, tournament.id, game) if complete]
+        due = (found for number in complete for found in tallies.fresh(db, tournament.id, game, number))
+        for kept, found in zip_longest(tallies.scores(db, tournament.id, game), due):
+            if kept != found:
+                yield Difference(tournament.name, f"{game} score of a match", str(kept), str(found))
 
 
 def _check_count(db: Database, tournament: Tournament, stage: Stage) -> Iterator[Difference]:
@@ -160,7 +173,9 @@ def _check_blame(
 
 def _check_ratings(db: Database) -> Iterator[Difference]:
     for pool in ratings.pools(db):
-        due = rate(matches.rated_deals(db, pool.id), pool.key.outcome_type)
-        for stored, found in zip(ratings.ratings(db, pool.id), due, strict=True):
+        collected = collect(matches.rated_deals(db, pool.id), pool.key.outcome_type)
+        if pool.deals != collected.taken:
+            yield Difference(f"pool {pool.id}", "deals", str(pool.deals), str(collected.taken))
+        for stored, found in zip(ratings.ratings(db, pool.id), rate_collected(collected), strict=True):
             if stored != found:
                 yield Difference(f"pool {pool.id}", "rating", str(stored), str(found))

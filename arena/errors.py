@@ -9,6 +9,7 @@ A handler picks a class by blame, never by message text:
 
 from __future__ import annotations
 
+import errno
 from enum import StrEnum
 
 
@@ -104,3 +105,12 @@ class LaneError(InfraError):
 
 class OverloadError(InfraError):
     """Others than the match's own processes kept its core so busy that a bot's time cannot be judged."""
+
+
+def way_out(error: BaseException | None) -> str:
+    """Return what mends a machine that lacks something, to be added to a message; empty if nothing is known."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return "; this machine has too little memory left: play with fewer --jobs, or with nothing else running"
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "; too many files are open: allow more (`ulimit -n`), or play with fewer --jobs"
+    return ""

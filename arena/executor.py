@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import IO, Protocol
 import msgspec
 import trio
 
-from arena.errors import InfraError, LaneError, OverloadError
+from arena.errors import InfraError, LaneError, OverloadError, way_out
 from arena.lane import Alive, LaneConfig, Played, Reply, Voided
 from arena.records import MatchRecord, MatchSpec
 from arena.wire import frame
@@ -52,10 +53,20 @@ class _Lane:
     """One worker process, seen from the coordinator."""
 
     def __init__(self, config: LaneConfig) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the lane
+        with contextlib.ExitStack() as undo:
+            try:
+                self._start(undo)
+            except OSError as error:
+                raise InfraError(f"cannot start a lane: {error}{way_out(error)}") from error
+            undo.pop_all()  # all of it is closed with the lane
+        self._buffer = bytearray()
+        self._config: bytes | None = frame(msgspec.msgpack.encode(config))
+
+    def _start(self, undo: contextlib.ExitStack) -> None:
+        self._stderr: IO[bytes] = undo.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - it is entered
         # A session of its own keeps the terminal's Ctrl-C from it, so that the coordinator decides what to finish.
-        try:
-            self._popen = subprocess.Popen(
+        self._popen = undo.enter_context(
+            subprocess.Popen(
                 [sys.executable, "-P", "-m", "arena.lane"],
                 env=os.environ | {"PYTHONPATH": _import_path()},
                 stdin=subprocess.PIPE,
@@ -63,17 +74,14 @@ class _Lane:
                 stderr=self._stderr,
                 start_new_session=True,
             )
-        except OSError as error:
-            self._stderr.close()
-            raise InfraError(f"cannot start a lane: {error}") from error
+        )
+        undo.callback(self._popen.kill)
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
         self._to = trio.lowlevel.FdStream(os.dup(self._popen.stdin.fileno()))
         self._from = trio.lowlevel.FdStream(os.dup(self._popen.stdout.fileno()))
         self._popen.stdin.close()
         self._popen.stdout.close()
-        self._buffer = bytearray()
-        self._config: bytes | None = frame(msgspec.msgpack.encode(config))
 
     async def play(self, spec: MatchSpec) -> Played | Voided:
         data = frame(msgspec.msgpack.encode(spec))
@@ -112,17 +120,18 @@ class _Lane:
             return "the pool of lanes was closed"
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
         said = self._stderr.read().decode(errors="replace").strip()
-        return f"a lane ended with {self._popen.returncode}" + (f": {said}" if said else "")
+        code = self._popen.returncode
+        killed = " (killed; the kernel does so when memory runs out)" if code == -signal.SIGKILL else ""
+        return f"a lane ended with {code}{killed}" + (f": {said}" if said else "")
 
     async def _wait(self) -> None:
         if self._popen.returncode is not None:
             return
-        pidfd = os.pidfd_open(self._popen.pid)
-        try:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:  # with no descriptor left nobody waits
+            pidfd = os.pidfd_open(self._popen.pid)
+            stack.callback(os.close, pidfd)
             with trio.move_on_after(_GOODBYE_S):
                 await trio.lowlevel.wait_readable(pidfd)
-        finally:
-            os.close(pidfd)
         if self._popen.poll() is None:
             self._popen.kill()
         self._popen.wait()

@@ -21,7 +21,7 @@ import trio
 
 from arena import __version__
 from arena.bot import Process
-from arena.errors import InfraError, OverloadError
+from arena.errors import InfraError, OverloadError, way_out
 from arena.games import GAMES
 from arena.records import BotRef, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
@@ -142,7 +142,7 @@ async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Played
     reply: Played | Voided = Voided(spec.id, "nothing was played")
     try:
         reply = Played(await play_match(spec, host_for(config, spec, machine)))
-    except* (InfraError, OSError) as group:
+    except* (InfraError, OSError, MemoryError) as group:
         first: BaseException = group
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
@@ -151,7 +151,9 @@ async def _play(spec: MatchSpec, config: LaneConfig, machine: Machine) -> Played
 
 
 def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, InfraError) else f"{type(error).__name__}: {error}"
+    said = str(error) or type(error).__name__
+    text = said if isinstance(error, InfraError) else f"a lane could not go on: {said}"
+    return text + way_out(error.__cause__ or error)
 
 
 async def serve(stdin: int, stdout: int) -> None:

@@ -16,14 +16,15 @@ from arena import __version__
 from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.luck import commitment, derive
+from arena.rating.sequential import Hypotheses
 from arena.records import Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
-from arena.schedule.scores import HALF, table_score, tied
+from arena.schedule.scores import HALF, tied
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round, round_shape
-from arena.store import matches, tournaments
+from arena.store import tallies, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from arena.wire import PROTOCOL
@@ -37,6 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
         rounds: rounds of a Swiss, cycles of a round robin; those of earlier stages among them.
         seats: at a table.
         decks: of a match.
+        hypotheses: what a comparison of two bots tests; None for everything else.
     """
 
     format: Literal["swiss", "round-robin"]
@@ -46,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
     decks: int = 1
     seatings: Mode = "mirror"
     clock: Clock = Clock()
+    hypotheses: Hypotheses | None = None
 
 
 def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
@@ -263,11 +266,8 @@ def table_scores(db: Database, tournament: int, game: str, before: int | None = 
     """
     made = corrections(db, tournament)
     void = {one.match for one in made if before is None or one.rounds.get(game, 0) < before}
-    found = []
-    for played, complete in tournaments.rounds(db, tournament, game):
-        if not complete or (before is not None and played.number >= before):
-            continue
-        for number, table in matches.tables(db, tournament, game, played.number):
-            score = table_score(played.number, table, matches.deals(db, number))
-            found.append(tied(score) if number in void else score)
-    return found
+    return [
+        tied(score) if number in void else score
+        for number, score in tallies.scores(db, tournament, game)
+        if before is None or score.round < before
+    ]

@@ -130,11 +130,6 @@ class _Contest:
         self._cycles_before = before[game]
         self._memory = memory
 
-    def suspects(self) -> str:
-        """Return in whose matches lanes have died: a bot that can kill its lane may not hide it."""
-        counted = ", ".join(f"{name} ({times})" for name, times in self.lane_deaths.most_common(4))
-        return f"; lanes have died in matches of {counted}" if counted else ""
-
     def rounds(self) -> Iterator[Round]:
         """Yield the rounds that are not complete, scheduling each when asked for it, once those before are complete."""
         stored = tournaments.rounds(self.db, self.tournament.id, self.game)
@@ -202,7 +197,7 @@ class _Contest:
             tournaments.complete_round(self.db, self.tournament.id, self.game, number)
             for pool, key in ratings.pools_of_round(self.db, self.tournament.id, self.game, number):
                 rated = self._memory.rated(self.db, pool, key, (self.tournament.id, self.game, number))
-                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated))
+                ratings.save(self.db, pool, self.tournament.id, number, rate_collected(rated), rated.taken)
 
 
 async def run(
@@ -289,7 +284,7 @@ async def _play(
 ) -> None:
     spec = contest.spec(number)
     try:
-        record = await _play_until_valid(contest, spec, executor, report)
+        record = await play_until_valid(spec, executor, report, contest.lane_deaths)
     finally:
         places.release_on_behalf_of(number)
     with writing(contest.db):
@@ -297,17 +292,33 @@ async def _play(
     report(MatchPlayed(contest.game, tuple(bot.name for bot in spec.bots), record))
 
 
-async def _play_until_valid(contest: _Contest, spec: MatchSpec, executor: Executor, report: Report) -> MatchRecord:
+async def play_until_valid(
+    spec: MatchSpec, executor: Executor, report: Callable[[MatchVoid], None], lane_deaths: Counter[str]
+) -> MatchRecord:
+    """Play a match, again while it is void.
+
+    Args:
+        lane_deaths: counts by name the bots of matches in which lanes have died.
+
+    Raises:
+        InfraError: it was void too often.
+    """
     voids = overloads = 0
     while True:
         try:
             return await executor.play(spec)
         except InfraError as error:
-            report(MatchVoid(contest.game, spec.id, str(error)))
+            report(MatchVoid(spec.game, spec.id, str(error)))
             voids += 1
             overloads += isinstance(error, OverloadError)
             if isinstance(error, LaneError):
-                contest.lane_deaths.update(bot.name for bot in spec.bots)
+                lane_deaths.update(bot.name for bot in spec.bots)
             if voids == ATTEMPTS or overloads == OVERLOADS:
-                told = f"match {spec.id} was void {voids} times; the last time: {error}{contest.suspects()}"
+                told = f"match {spec.id} was void {voids} times; the last time: {error}{_suspects(lane_deaths)}"
                 raise InfraError(told) from error
+
+
+def _suspects(lane_deaths: Counter[str]) -> str:
+    """Return in whose matches lanes have died: a bot that can kill its lane may not hide it."""
+    counted = ", ".join(f"{name} ({times})" for name, times in lane_deaths.most_common(4))
+    return f"; lanes have died in matches of {counted}" if counted else ""

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from arena.bench import engine, readers, sandbox
+from arena.bench import engine, generated, readers, sandbox, size
 from arena.cli import bench as commands
 from arena.cli.commands import app
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
+from arena.plan import Plan
 from arena.sandbox import Level, levels
 
 BOTS = Path(__file__).parents[1] / "bots"
@@ -151,3 +152,42 @@ def test_what_readers_cost_is_told_as_a_ratio(monkeypatch: pytest.MonkeyPatch) -
     ran = CliRunner().invoke(app, ["bench", "readers", "--rounds", "1"])
     assert ran.exit_code == 1
     assert "of what it does alone" in ran.stdout
+
+
+@pytest.mark.slow
+def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(size, "BOTS", 24)
+    monkeypatch.setattr(size, "PLANNED", 5000)
+    kept = tmp_path / "kept.db"
+    ran = CliRunner().invoke(app, ["bench", "size", "--deals", "5000", "--keep", str(kept), "--json"])
+    assert ran.exit_code == 0, ran.output
+    told = json.loads(ran.stdout)
+    assert (told["schema"], told["matches"], told["deals"]) == ("arena.bench.size/1", 276, 5520)
+    assert 500 < told["record_bytes"] < told["deal_bytes"] < 1500
+    peaks = {peak["command"]: peak["mb"] for peak in told["peaks"]}
+    assert {"leaderboard", "standings last", "verify --outcomes", "run --dry-run"} <= peaks.keys()
+    assert all(20 < mb < commands.PEAK_LIMIT_MB for mb in peaks.values())
+    ran = CliRunner().invoke(app, ["bench", "size", "--keep", str(kept)])
+    assert isinstance(ran.exception, ConfigError)
+    monkeypatch.setattr(commands, "PEAK_LIMIT_MB", 1.0)
+    monkeypatch.setattr(size, "_commands", lambda: [("leaderboard",)])
+    monkeypatch.setattr(size, "BOTS", 6)
+    ran = CliRunner().invoke(app, ["bench", "size", "--deals", "1"])
+    assert ran.exit_code == 1
+    assert "bytes a deal" in ran.stdout
+    assert "more than 1 MB: leaderboard" in ran.stderr
+
+
+def test_a_command_that_fails_beside_the_bench_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InfraError, match=r"`arena leaderboard` failed beside the bench: .*there is no database"):
+        size._peak(("leaderboard",), tmp_path / "none.db")
+
+
+@pytest.mark.slow
+def test_the_coordinator_keeps_no_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(size, "BOTS", 40)
+    monkeypatch.setattr(generated, "WAYS", 1)
+    marks = size.generate(tmp_path / "arena.db", Plan("round-robin", {"durak": {}}, 2, decks=2))
+    half, last = marks[len(marks) // 2], marks[-1]
+    assert (len(marks), last.matches) == (78, 1560)
+    assert last.resident_mb - half.resident_mb < 5, "760 matches later, the records of which take 30 MB"

@@ -21,13 +21,14 @@ from arena.cli.commands import app
 from arena.errors import ConfigError, InfraError
 from arena.plan import plan_of
 from arena.records import Round
-from arena.store import matches, schema, tournaments
+from arena.store import matches, ratings, schema, tallies, tournaments
 from arena.store.backup import backup, backup_path
 from arena.store.database import migrate, open_reader, open_writer, writing
 from arena.store.health import Health, examine
 from arena.store.tournaments import Stage, Tournament
 from arena.store.trouble import DamagedError
 
+KNOWN = len(schema.known())
 NOON = 1_795_953_600.0
 """2026-11-29T12:00:00Z"""
 
@@ -100,7 +101,7 @@ def test_a_sound_database_is_told_with_what_is_in_it(filled: Path) -> None:
     assert "arena verify" in ran.stderr
     told = document("db", "check", "--db", filled)
     assert (told["path"], told["sound"], told["problems"]) == (str(filled), True, [])
-    assert (told["version"], told["known"]) == (2, 2)
+    assert (told["version"], told["known"]) == (KNOWN, KNOWN)
     assert told["facts"]["journal_mode"] == "wal"
     assert told["counts"] == {
         "bots": 2,
@@ -243,13 +244,13 @@ def test_a_backup_that_does_not_fit_leaves_nothing(filled: Path) -> None:
 
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
-    """Give an arena with a third migration, which replaces a table that others refer to."""
+    """Give an arena with one more migration, which replaces a table that others refer to."""
     made = Migrations("arena")
-    made()(schema.first)
-    made()(schema.stages)
+    for name in schema.known():
+        made()(getattr(schema, name))
 
     @made()
-    def third(db: Database) -> None:
+    def newest(db: Database) -> None:
         db.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE, seen REAL) STRICT")
         db.execute("INSERT INTO fresh SELECT id, facts, 1.0 FROM machine")
         db.execute("DROP TABLE machine")
@@ -260,12 +261,12 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> Migrations:
 
 
 def test_readers_refuse_an_older_schema_and_tell_the_way_out(filled: Path, newer: Migrations) -> None:
-    told = "is of schema version 2, older than version 3, which this arena reads; `arena db migrate` brings it up"
+    told = f"is of schema version {KNOWN}, older than version {KNOWN + 1}, which this arena reads; `arena db migrate`"
     with pytest.raises(ConfigError, match=told), open_reader(filled):
         pass
     ran = arena("db", "check", "--db", filled)
     assert ran.exit_code == 1
-    assert "its schema is of version 2, older than 3: `arena db migrate`" in ran.stdout
+    assert f"its schema is of version {KNOWN}, older than {KNOWN + 1}: `arena db migrate`" in ran.stdout
     assert "backup" not in ran.stderr
     assert document("db", "check", "--db", filled)["counts"]["deals"] == 250
     assert document("db", "backup", filled.with_name("copy.db"), "--db", filled)["bytes"] > 0
@@ -291,7 +292,7 @@ def test_what_an_older_tournament_was_is_its_first_stage(path: Path) -> None:
         older.execute(statement)
     older.conn.commit()
     older.close()
-    assert migrate(path, NOON).after == 2
+    assert migrate(path, NOON).after == KNOWN
     with open_reader(path) as db:
         spring = tournaments.find(db, "spring")
         stage = Stage(1, spring.stages[0].spec if spring else "", True, b"\1", b"\2", b"\3", 5.0, 2, (0, 1), 1)
@@ -308,12 +309,12 @@ def test_a_migration_keeps_a_backup_beside_the_database(
     filled: Path, newer: Migrations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: NOON)
-    kept = filled.with_name("arena.db.v2-20261129T120000Z.bak")
-    assert document("db", "migrate", "--db", filled) == {"before": 2, "after": 3, "backup": str(kept)}
+    kept = filled.with_name(f"arena.db.v{KNOWN}-20261129T120000Z.bak")
+    assert document("db", "migrate", "--db", filled) == {"before": KNOWN, "after": KNOWN + 1, "backup": str(kept)}
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert examined(kept).version == 2
+    assert examined(kept).version == KNOWN
     found = examined(filled)
-    assert (found.version, found.problems, found.counts["deals"]) == (3, (), 250)
+    assert (found.version, found.problems, found.counts["deals"]) == (KNOWN + 1, (), 250)
     with open_reader(filled) as db:
         assert db.execute("SELECT DISTINCT seen FROM machine").fetchall() == [(1.0,)]
         assert matches.last_deal(db) is not None
@@ -322,22 +323,25 @@ def test_a_migration_keeps_a_backup_beside_the_database(
 
 
 def test_a_migration_is_told(filled: Path, newer: Migrations) -> None:
-    assert "is now of version 3 (1 migration); as it was before: " in arena("db", "migrate", "--db", filled).stdout
+    assert (
+        f"is now of version {KNOWN + 1} (1 migration); as it was before: "
+        in arena("db", "migrate", "--db", filled).stdout
+    )
 
 
 def test_opening_to_write_migrates_too(filled: Path, newer: Migrations) -> None:
     with open_writer(filled, lambda: NOON) as db:
-        assert schema.version(db) == 3
+        assert schema.version(db) == KNOWN + 1
         with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
             db.execute("UPDATE match SET machine = 99")
-    assert backup_path(filled, 2, NOON).is_file()
+    assert backup_path(filled, KNOWN, NOON).is_file()
     with open_writer(filled, lambda: NOON):
         pass
 
 
 def test_a_new_database_is_made_without_a_backup(path: Path, newer: Migrations) -> None:
     with open_writer(path) as db:
-        assert schema.version(db) == 3
+        assert schema.version(db) == KNOWN + 1
     assert sorted(os.listdir(path.parent)) == ["arena.db", "arena.db.lock"]
 
 
@@ -345,13 +349,13 @@ def test_a_migration_that_fails_leaves_all_as_it_was(filled: Path, newer: Migrat
     before = examined(filled).counts
 
     @newer()
-    def fourth(db: Database) -> None:
+    def broken(db: Database) -> None:
         db.execute("DELETE FROM machine")
 
     with pytest.raises(InfraError, match="cannot be brought up to date: its rows of match do not fit"):
         migrate(filled, NOON)
     found = examined(filled)
-    assert (found.version, found.counts) == (2, before)
+    assert (found.version, found.counts) == (KNOWN, before)
     with pytest.raises(ConfigError, match=r"there is a file .* already"):
         migrate(filled, NOON)
 
@@ -361,11 +365,35 @@ def test_a_newer_schema_is_refused_with_the_versions(
 ) -> None:
     migrate(filled, NOON)
     monkeypatch.undo()
+    told = rf"version {KNOWN + 1} \('newest' is unknown here\), newer than version {KNOWN}"
     for refused in (open_reader, open_writer):
-        with pytest.raises(ConfigError, match=r"version 3 \('third' is unknown here\), newer than version 2"):
+        with pytest.raises(ConfigError, match=told):
             with refused(filled):
                 pass
     assert isinstance(arena("db", "check", "--db", filled).exception, ConfigError)
+
+
+def test_what_is_derived_is_made_anew_from_an_older_database(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def derived(path: Path) -> tuple[object, ...]:
+        with open_reader(path) as db:
+            return [*tallies.scores(db, 1, "durak")], matches.count_unverified(db, 1, "durak"), ratings.pools(db)
+
+    expected = derived(filled)
+    older = Migrations("arena")
+    older()(schema.first)
+    older()(schema.stages)
+    old = filled.with_name("old.db")
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", older)
+        with open_writer(old) as db:
+            db.execute("PRAGMA foreign_keys = OFF")
+            db.execute("ATTACH ? AS newer", (str(filled),))
+            for table in {*db.table_names()} - {older.migrations_table}:
+                columns = ", ".join(db[table].columns_dict)
+                db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM newer.{table}")
+    assert migrate(old, NOON).before == 2
+    assert derived(old) == expected
+    assert expected[1] == (0, 200)
 
 
 def test_only_what_is_there_is_migrated(path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from arena.errors import (
@@ -12,6 +14,7 @@ from arena.errors import (
     FaultKind,
     IllegalAction,
     InfraError,
+    way_out,
 )
 
 
@@ -35,3 +38,10 @@ def test_a_detail_belongs_to_its_kind() -> None:
 def test_all_that_is_raised_on_purpose_is_of_one_tree() -> None:
     for kind in (BotError, BusyError, ConfigError, IllegalAction, InfraError):
         assert issubclass(kind, ArenaError)
+
+
+def test_what_a_machine_lacks_has_a_way_out() -> None:
+    assert "ulimit -n" in way_out(OSError(errno.EMFILE, "Too many open files"))
+    assert "too little memory" in way_out(OSError(errno.ENOMEM, "Cannot allocate memory"))
+    assert "too little memory" in way_out(MemoryError())
+    assert way_out(OSError(errno.EIO, "I/O error")) == way_out(None) == ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,9 +19,10 @@ import pytest
 import trio
 from msgspec.structs import replace
 
+from arena import lane
 from arena.errors import InfraError, LaneError
 from arena.executor import open_lanes
-from arena.lane import LaneConfig
+from arena.lane import LaneConfig, Voided
 from arena.records import Clock, MatchRecord, MatchSpec
 from arena.sandbox.environment import make_runtime
 from tests.fakes import bot_ref, spec_of
@@ -141,10 +145,52 @@ async def test_a_lane_that_is_killed_is_replaced_and_its_last_words_are_told(
     config: LaneConfig, tmp_path: Path
 ) -> None:
     async with open_lanes(1, config) as lanes:
-        with pytest.raises(InfraError, match=r"^a lane ended with -9: the last words of a lane$"):
+        with pytest.raises(InfraError, match=r"^a lane ended with -9 \(killed; .*\): the last words of a lane$"):
             await lanes.play(match(tmp_path, KILL_LANE))
         assert wait_gone(bots_of(tmp_path)) == []
         assert (await lanes.play(match(tmp_path))).faults == ()
+
+
+@contextlib.contextmanager
+def limited(kind: int, amount: int) -> Iterator[None]:
+    """Lower a limit of this process and of all that it starts."""
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (amount, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, before)
+
+
+@pytest.mark.slow
+async def test_file_descriptors_that_run_out_are_never_a_bots_fault(isolated: LaneConfig, tmp_path: Path) -> None:
+    spec, told = match(tmp_path), set()
+    for files in range(6, 42, 3):
+        try:
+            with limited(resource.RLIMIT_NOFILE, files):
+                (record,) = await play_all(isolated, 1, [spec])
+        except* InfraError as group:
+            told.add(str(group.exceptions[0]))
+        else:
+            assert record.faults == ()
+            told.add("played")
+    assert "played" in told
+    assert any("cannot start a lane" in text and "ulimit -n" in text for text in told), told
+    assert len(told) > 2, told
+    assert wait_gone(bots_of(tmp_path)) == []
+
+
+async def test_a_lane_without_memory_says_so_and_plays_the_next_match(
+    config: LaneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play_match(spec: MatchSpec, host: object) -> MatchRecord:
+        async with trio.open_nursery():
+            raise MemoryError
+
+    monkeypatch.setattr("arena.lane.play_match", play_match)
+    reply = await lane._play(match(tmp_path), config, lane.machine_facts())
+    assert isinstance(reply, Voided)
+    assert reply.reason.startswith("a lane could not go on: MemoryError; this machine has too little memory left")
 
 
 def own_lane() -> int:
@@ -159,7 +205,9 @@ async def test_a_lane_that_dies_between_matches_is_replaced(config: LaneConfig, 
         pid = own_lane()
         os.kill(pid, signal.SIGKILL)
         assert wait_gone([pid]) == []
-        with pytest.raises(InfraError, match=r"^a lane ended with -9$"):
+        with pytest.raises(
+            InfraError, match=r"^a lane ended with -9 \(killed; the kernel does so when memory runs out\)$"
+        ):
             await lanes.play(match(tmp_path))
         assert (await lanes.play(match(tmp_path))).faults == ()
 
@@ -278,7 +326,7 @@ async def test_closing_the_pool_in_a_match_leaves_no_bot(isolated: LaneConfig, t
 COORDINATOR = """
 import sys, trio, msgspec
 from arena.executor import open_lanes
-from arena.lane import LaneConfig
+from arena.lane import LaneConfig, Voided
 from arena.records import MatchSpec
 from arena.sandbox.orphans import supervise
 

@@ -5,7 +5,9 @@ import json
 
 import pytest
 import trio
+from msgspec.structs import replace
 from rich.console import Console
+from rich.text import Text
 
 from arena.cli import progress
 from arena.cli.progress import Display, Mode
@@ -37,12 +39,15 @@ def told(mode: Mode, width: int = 100) -> tuple[str, Display]:
     return err.getvalue(), display
 
 
-def test_lines_tell_rounds_faults_and_void_matches() -> None:
+def test_lines_tell_rounds_faults_and_void_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 7.0)
     text, display = told("lines")
     assert text.splitlines() == [
+        "1 of 4 matches were played before",
         "durak round 2: 3 matches",
         "  void match 2: a lane ended; it is played again",
-        "  fault 2-0-0 durak step 26 ann: illegal/action your bot·[2J answered '7c'",
+        "  fault 2-0-0 durak step 26 ann: illegal/action your bot·[2J answered '7c'  arena why 2-0-0",
+        "  durak round 2 complete  3 matches  0:00  faults 1 (ann illegal 1)",
         "durak round 3: 1 match",
     ]
     assert display.line().startswith("progress matches=3/4 rate=")
@@ -54,6 +59,46 @@ def test_bars_show_the_round_and_the_whole() -> None:
     assert "tournament" in text
     assert "durak round" in text
     assert "2-0-0" in text
+    assert "arena why 2-0-0" in Text.from_ansi(told("bars", width=160)[0]).plain
+    assert progress.HINT[:40] in text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+async def test_bars_fit_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, width: int
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    err = io.StringIO()
+    with Display("bars", 1800, Console(file=err, force_terminal=True, width=width)) as display:
+        display.start_from(900)
+        display.report(RoundBegan("smokestack", 12, 200, 200))
+        for number in range(198):
+            now += 0.25
+            display.report(replace(played(number), game="smokestack"))
+        now += 5
+        with trio.move_on_after(1):
+            await display.keep_showing()
+    lines = [line.rstrip() for line in Text.from_ansi(err.getvalue()).plain.replace("\r", "\n").splitlines()]
+    assert max(len(line) for line in lines if "left" in line) <= width
+    (whole,) = {" ".join(line.split()[-7:]) for line in lines if line.startswith("  tournament") and "2.9/s" in line}
+    assert whole == "1098/1800 61% 2.9/s elapsed 0:54 left 4:05"
+    (of_round,) = {line for line in lines if line.startswith("  smokestack round 12") and "2.9/s" in line}
+    assert of_round.endswith("198/200   99% 2.9/s elapsed 0:54 left 0:00")
+
+
+def test_a_rate_falls_while_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    pace = progress.Pace(1000)
+    assert (pace.rate(), pace.left_s()) == (0, None)
+    for _ in range(200):
+        now += 1
+        pace.count()
+    assert (pace.rate(), pace.left_s()) == (1, 800)
+    now += 150
+    assert pace.rate() == 0.25
+    assert [progress._minutes(seconds) for seconds in (5.9, 271, 7471)] == ["0:05", "4:31", "2:04:31"]
 
 
 def test_a_fault_stays_on_one_line_of_a_narrow_terminal() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
-from collections.abc import Iterable, Mapping
+import tracemalloc
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,8 +14,9 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from arena.rating import duels as counting
 from arena.rating.covariance import ELO
-from arena.rating.duels import Duels, collect
+from arena.rating.duels import Collector, Duels, collect, joined
 from arena.rating.fit import bounds, fit, groups
 from arena.rating.pool import history, overall, rate, rate_pool
 from arena.records import BotHash, RatedDeal, Rating
@@ -28,6 +31,14 @@ def deal(deck: object, bots: str, *places: int) -> RatedDeal:
 def won(results: Mapping[str, int]) -> list[RatedDeal]:
     """`{"ab": 3}`: a beat b three times, each on its own deck."""
     return [deal(f"{pair}{i}", pair) for pair, times in results.items() for i in range(times)]
+
+
+def summed(deals: Iterable[RatedDeal], outcome_type: OutcomeType = "ranking") -> Duels:
+    return collect(deals, outcome_type).total()
+
+
+def by_deck(collector: Collector) -> Duels:
+    return joined([*collector.blocks()])
 
 
 def elo_of(deals: Iterable[RatedDeal], outcome_type: OutcomeType = "ranking") -> dict[str, float]:
@@ -56,13 +67,13 @@ def simulated(seed: int, bots: int, seats: int, decks: int, outcome_type: Outcom
 
 def test_bradley_terry_example_of_wikipedia() -> None:
     results = {"ab": 2, "ba": 3, "ad": 1, "da": 4, "bc": 5, "cb": 3, "cd": 1, "dc": 3}
-    theta = fit(collect(won(results), "ranking"), prior=0.0).theta
+    theta = fit(summed(won(results)), prior=0.0).theta
     assert np.exp(theta) == pytest.approx([0.640, 1.043, 0.660, 2.270], abs=6e-4)
     assert theta * ELO == pytest.approx([-77.57, 7.37, -72.23, 142.44], abs=0.006)
 
 
 def test_pairwise_example_of_choix() -> None:
-    theta = fit(collect(won({"ab": 2, "bc": 1, "ca": 1}), "ranking"), prior=0.0).theta
+    theta = fit(summed(won({"ab": 2, "bc": 1, "ca": 1})), prior=0.0).theta
     assert theta == pytest.approx([0.419617624, -0.419617624, 0.0], abs=1e-9)
 
 
@@ -94,7 +105,7 @@ def most_likely(deals: list[RatedDeal], bots: str, prior: float, outcome_type: O
 def test_two_seats_without_prior_equal_a_plain_maximum_likelihood_fit() -> None:
     deals = simulated(1, bots=5, seats=2, decks=150, outcome_type="ranking")[0]
     deals += [deal(f"draw{i}", pair, 1, 1) for i, pair in enumerate(("ab", "ce", "ad"))]
-    theta = fit(collect(deals, "ranking"), prior=0.0).theta
+    theta = fit(summed(deals), prior=0.0).theta
     assert theta * ELO == pytest.approx(most_likely(deals, "abcde", 0.0, "ranking") * ELO, abs=1e-3)
 
 
@@ -129,18 +140,18 @@ def test_a_bot_that_never_loses_rises_without_a_cap() -> None:
 @pytest.mark.parametrize("seats", [2, 4, 6])
 def test_one_loser_keeps_the_scale(seats: int) -> None:
     deals, theta = simulated(7, bots=8, seats=seats, decks=6000, outcome_type="single_loser")
-    fitted = fit(collect(deals, "single_loser")).theta
+    fitted = fit(summed(deals, "single_loser")).theta
     assert np.polyfit(theta, fitted, 1)[0] == pytest.approx(1.0, abs=0.06)
 
 
 def test_a_full_ranking_keeps_the_scale() -> None:
     deals, theta = simulated(8, bots=8, seats=4, decks=4000, outcome_type="ranking")
-    assert np.polyfit(theta, fit(collect(deals, "ranking")).theta, 1)[0] == pytest.approx(1.0, abs=0.06)
+    assert np.polyfit(theta, fit(summed(deals)).theta, 1)[0] == pytest.approx(1.0, abs=0.06)
 
 
 def test_structural_ties_are_dropped_and_a_draw_is_not() -> None:
-    assert len(collect([deal(1, "abc", 1, 1, 3)], "single_loser").low) == 2
-    draw = collect([deal(1, "abc", 1, 1, 1)], "single_loser")
+    assert len(summed([deal(1, "abc", 1, 1, 3)], "single_loser").low) == 2
+    draw = summed([deal(1, "abc", 1, 1, 1)], "single_loser")
     assert draw.halves.tolist() == [1, 1, 1]
     assert draw.wins.tolist() == [0, 0, 0], "nobody lost, so nobody won"
 
@@ -149,7 +160,7 @@ def test_structural_ties_are_dropped_and_a_draw_is_not() -> None:
 
 
 def test_duels_are_summed_by_deck_pair_and_seats() -> None:
-    duels = collect([deal("y", "ba"), deal("y", "ab"), deal("y", "abc", 1, 1, 3), deal("x", "ba")], "ranking")
+    duels = by_deck(collect([deal("y", "ba"), deal("y", "ab"), deal("y", "abc", 1, 1, 3), deal("x", "ba")], "ranking"))
     rows = zip(duels.cluster, duels.low, duels.high, duels.seats, duels.halves, duels.count, strict=True)
     assert [tuple(map(int, row)) for row in rows] == [
         (0, 0, 1, 2, 0, 1),
@@ -163,7 +174,7 @@ def test_duels_are_summed_by_deck_pair_and_seats() -> None:
 
 
 def test_a_bot_that_meets_itself_learns_nothing_from_it() -> None:
-    duels = collect([deal(1, "aab", 1, 2, 3), deal(2, "aa", 1, 2)], "ranking")
+    duels = by_deck(collect([deal(1, "aab", 1, 2, 3), deal(2, "aa", 1, 2)], "ranking"))
     assert (duels.halves.tolist(), duels.count.tolist(), duels.clusters) == ([4], [2], 1)
     assert (duels.deals.tolist(), duels.wins.tolist()) == ([2, 1], [2, 0])
 
@@ -173,6 +184,48 @@ def test_a_deal_without_a_place_for_each_bot_is_refused() -> None:
         rate([deal("x", "ab", 1, 2, 3)], "ranking")
     with pytest.raises(ValueError, match="0 bots"):
         rate([RatedDeal("x", (), ())], "ranking")
+
+
+@pytest.mark.parametrize("decks", [40, 700])
+def test_ratings_do_not_depend_on_how_duels_are_kept(monkeypatch: pytest.MonkeyPatch, decks: int) -> None:
+    deals = simulated(5, bots=6, seats=3, decks=decks, outcome_type="ranking")[0]
+    deals += [msgspec.structs.replace(one, places=one.places[::-1]) for one in deals]  # of decks that came before
+    expected = rate(deals, "ranking")
+    assert len([*collect(deals, "ranking").blocks()]) == 1
+    for portion, rows in ((7, 20), (300, 500), (20, 1)):
+        monkeypatch.setattr(counting, "_PORTION", portion)
+        monkeypatch.setattr(counting, "_BLOCK_ROWS", rows)
+        assert rate(deals, "ranking") == expected
+        collector = collect(deals, "ranking")
+        found = by_deck(collector)
+        assert (found.clusters, int(found.count.sum())) == (decks, 6 * decks)
+        assert int(collector.total().count.sum()) == 6 * decks
+    assert len([*collect(deals[:decks], "ranking").blocks()]) > 1
+
+
+def test_duels_are_kept_in_about_a_byte_a_deal() -> None:
+    luck = np.random.default_rng(1)
+
+    def some(first: int) -> Iterator[RatedDeal]:
+        for deck in range(first, first + 1250):
+            for table in luck.permutation(32).reshape(16, 2):
+                places = (1, 2) if luck.random() < 0.5 else (2, 1)
+                names = tuple(BotHash(f"{bot:064}") for bot in table)
+                yield from (RatedDeal(f"{deck:064}", names, places), RatedDeal(f"{deck:064}", names[::-1], places))
+
+    collector = Collector("ranking")
+    tracemalloc.start(1)
+    try:
+        held = []
+        for part in range(3):
+            collector.add(some(part * 1250))
+            for rows in list(collector.blocks()):
+                assert rows.clusters
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0] - 48 * sum(len(rows.deck) for rows in collector._open))
+    finally:
+        tracemalloc.stop()
+    assert (held[2] - held[0]) / 80_000 < 4
 
 
 # Corners: always finite
@@ -206,8 +259,9 @@ def test_all_draws() -> None:
 
 def wins(results: Mapping[str, int]) -> Duels:
     """`{"ab": 1000}`: a beat b a thousand times, all on one deck."""
-    duels = collect([deal(pair, pair) for pair in results], "ranking")
-    times = np.array(list(results.values()), np.int32)
+    duels = summed(deal(pair, pair) for pair in results)
+    pairs = ["".join(sorted(pair)) for pair in results]
+    times = np.array([times for _, times in sorted(zip(pairs, results.values(), strict=True))], np.int32)
     return msgspec.structs.replace(duels, halves=duels.halves * times, count=duels.count * times)
 
 
@@ -235,13 +289,13 @@ def test_a_ladder_where_the_better_always_wins_stays_finite() -> None:
 
 
 def test_bounds_are_for_those_who_only_won_or_only_lost() -> None:
-    duels = collect([*won({"ab": 3, "bc": 1, "cb": 1, "ad": 1}), deal("tie", "ae", 1, 1), deal(0, "f")], "ranking")
+    duels = summed([*won({"ab": 3, "bc": 1, "cb": 1, "ad": 1}), deal("tie", "ae", 1, 1), deal(0, "f")])
     assert bounds(duels) == ("", "", "", "<", "", "")
 
 
 def test_groups_are_linked_by_chains_of_wins_and_ties() -> None:
     deals = [*won({"ab": 1, "bc": 1, "ca": 1, "ad": 5, "gh": 1, "hg": 1}), deal("tie", "de", 1, 1), deal(0, "f")]
-    assert groups(collect(deals, "ranking")) == ((0, 1, 2), (3, 4), (5,), (6, 7))
+    assert groups(summed(deals)) == ((0, 1, 2), (3, 4), (5,), (6, 7))
 
 
 # Pools

@@ -37,12 +37,12 @@ def lucky(seed: int, bots: int, seats: int, decks: int, legs: int) -> list[Rated
 
 def theta_covariance(deals: list[RatedDeal], prior: float = 1.0) -> Floats:
     duels = collect(deals, "ranking")
-    return sandwich(duels, fit(duels, prior))
+    return sandwich(duels, fit(duels.total(), prior)).covariance
 
 
 def without_prior(deals: list[RatedDeal]) -> Estimate:
     duels = collect(deals, "ranking")
-    return estimate(duels, fit(duels, prior=0.0))
+    return estimate(duels, fit(duels.total(), prior=0.0))
 
 
 def difference(estimated: Estimate) -> tuple[float, float]:
@@ -78,8 +78,8 @@ def test_error_of_pairs_of_games() -> None:
 
 def test_the_jackknife_is_close_to_refits_without_each_deck() -> None:
     deals = lucky(1, bots=5, seats=3, decks=40, legs=3)
-    whole = fit(collect(deals, "ranking")).theta
-    shifts = [fit(collect([d for d in deals if d.deck != str(c)], "ranking")).theta - whole for c in range(40)]
+    whole = fit(collect(deals, "ranking").total()).theta
+    shifts = [fit(collect([d for d in deals if d.deck != str(c)], "ranking").total()).theta - whole for c in range(40)]
     expected = 39 / 40 * sum(np.outer(s, s) for s in shifts)
     assert theta_covariance(deals) == pytest.approx(expected, rel=0.02, abs=1e-5)
 
@@ -87,7 +87,7 @@ def test_the_jackknife_is_close_to_refits_without_each_deck() -> None:
 def test_from_500_decks_on_the_plain_sandwich_is_used() -> None:
     deals = lucky(2, bots=4, seats=2, decks=4500, legs=2)
     duels = collect(deals, "ranking")
-    fitted = fit(duels)
+    fitted = fit(duels.total())
     scores = np.zeros((4500, 4))
     for d in deals:
         i, j = (ord(b) - 97 for b in d.bots)

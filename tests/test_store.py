@@ -30,7 +30,7 @@ from arena.records import (
     Round,
     Step,
 )
-from arena.store import bots, corrections, database, matches, ratings, schema, tournaments
+from arena.store import bots, corrections, database, matches, ratings, schema, tallies, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.schema import migrations
@@ -59,7 +59,7 @@ def db(path: Path) -> Iterator[Database]:
 
 
 def test_every_migration_is_named_and_applied_once(path: Path) -> None:
-    assert schema.known() == ["first", "stages"]
+    assert schema.known() == ["first", "stages", "tallies"]
     for _ in range(2):
         with open_writer(path) as db:
             assert schema.applied(db) == schema.known()
@@ -139,7 +139,7 @@ def test_odd_names_are_files_like_others(tmp_path: Path) -> None:
 def test_tables_are_strict_and_keep_their_foreign_keys(db: Database) -> None:
     rows = db.query("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     strict = {row["name"]: row["strict"] for row in rows if not row["name"].startswith(("sqlite_", "_sqlite_"))}
-    assert len(strict) == 17
+    assert len(strict) == 18
     assert set(strict.values()) == {1}
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
@@ -607,25 +607,24 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     assert ratings.pools(db) == []
     first = [Rating(A, 1600.0, None, 4, 3, ">"), Rating(B, 1400.0, None, 4, 1, "<")]
     second = [Rating(C, 1550.5, 33.25, 8, 3), *(msgspec.structs.replace(r, elo=r.elo - 1, bound="") for r in first)]
-    ratings.save(db, pool, spring.id, 1, first)
+    ratings.save(db, pool, spring.id, 1, first, 4)
     assert ratings.ratings(db, pool) == first
-    ratings.save(db, pool, spring.id, 2, second)
-    ratings.save(db, pool, spring.id, 2, second)
+    ratings.save(db, pool, spring.id, 2, second, 8)
+    ratings.save(db, pool, spring.id, 2, second, 8)
     assert ratings.ratings(db, pool) == sorted(second, key=lambda r: -r.elo)
     assert ratings.history(db, pool, A) == [(spring.id, 1, 1600.0), (spring.id, 2, 1599.0)]
     assert ratings.history(db, pool, C) == [(spring.id, 2, 1550.5)]
     assert ratings.pools_of_round(db, spring.id, "durak", 1) == [(pool, POOL)]
     assert ratings.pools_of_round(db, spring.id, "durak", 2) == []
-    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 0)]
+    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 8)]
     matches.record(db, a_record(one, a_fault(0, 0, 0), a_fault(0, 1, 1), a_fault(1, 0, 1)))
     tournaments.complete_round(db, spring.id, "durak", 1)
-    assert ratings.pools(db) == [ratings.PoolRow(pool, POOL, 4)]
     assert ratings.fault_counts(db, pool) == {A: 2, B: 1}
 
 
 def test_equal_ratings_are_in_order_of_the_hash(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
-    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)])
+    ratings.save(db, pool, spring.id, 1, [Rating(bot, 1500.0, None, 0, 0) for bot in (C, A, B)], 0)
     assert [rating.bot for rating in ratings.ratings(db, pool)] == [A, B, C]
 
 
@@ -656,6 +655,7 @@ SCANS = {
     "ratings.has_practice": "few tournaments; ends with the first",
     "ratings.pools": "every pool is asked for, and there are few",
     "tournaments.add_stage": "few stages, once for each",
+    "tallies.fill": "every round, once after a migration",
     "tournaments.create": "few tournaments, once for each",
     "tournaments.players": "those of all tournaments, when none is given",
     "tournaments.tournaments": "every one is asked for",
@@ -721,7 +721,11 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "ratings.pools": [lambda: ratings.pools(db)],
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
-        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)])],
+        "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)], 0)],
+        "tallies.add": [lambda: tallies.add(db, spring.id, "durak", 1)],
+        "tallies.fill": [lambda: tallies.fill(db)],
+        "tallies.fresh": [lambda: list(tallies.fresh(db, spring.id, "durak", 1))],
+        "tallies.scores": [lambda: list(tallies.scores(db, spring.id, "durak"))],
         "tournaments.add_match": [
             lambda: tournaments.add_match(db, 90, spring.id, "durak", 1, Scheduled(POOL, (0, 1), (b"d",), ((0, 1),)))
         ],
@@ -783,7 +787,7 @@ def test_every_query_uses_an_index_or_says_why_not(db: Database) -> None:
     called = calls(db)
     asking = {
         f"{module.__name__.split('.')[-1]}.{name}"
-        for module in (bots, corrections, matches, ratings, tournaments)
+        for module in (bots, corrections, matches, ratings, tallies, tournaments)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
         if "db" in inspect.signature(function).parameters

@@ -512,6 +512,7 @@ def test_a_plan_comes_back_from_the_store_as_it_was(db: Database) -> None:
     assert msgspec.json.decode(new_stage(1, Plan("swiss", {}, 1), 1.0, 1).spec).keys() == {
         "format",
         "games",
+        "hypotheses",
         "rounds",
         "seats",
         "decks",

@@ -17,17 +17,20 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 import trio
 from sqlite_utils import Database
 from trio.testing import MockClock
 
+from arena.audit import audit
 from arena.bench import readers
 from arena.cli.app import EXIT_BUSY, EXIT_NO, EXIT_USAGE, exit_code
 from arena.errors import BusyError, ConfigError, InfraError
+from arena.export import rows
 from arena.plan import Plan, final_standings
 from arena.records import BotHash, MatchRecord, MatchSpec
-from arena.store import bots, database, matches, ratings, tournaments
+from arena.store import bots, database, matches, ratings, schema, tallies, tournaments
 from arena.store.database import open_reader, open_runner, open_writer, writing
 from arena.store.health import examine
 from arena.store.trouble import DamagedError, explained
@@ -298,7 +301,8 @@ def test_others_write_while_a_runner_is_active(path: Path) -> None:
 
 def test_only_an_idle_database_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_runner(path):
-        monkeypatch.setattr("arena.store.schema.known", lambda: ["first", "stages", "third"])
+        known = [*schema.known(), "newest"]
+        monkeypatch.setattr("arena.store.schema.known", lambda: known)
         with pytest.raises(BusyError, match="another arena is playing on"), open_writer(path):
             pass
 
@@ -435,6 +439,38 @@ def test_an_unknown_format_of_file_is_damage(sample: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("garbage", "told"),
+    [
+        ("UPDATE machine SET facts = '{}'", "missing required field"),
+        ("UPDATE match SET legs = '[[0, \"x\"]]'", "Expected `int`, got `str`"),
+        ("UPDATE tally SET scores = x'00'", "what is kept of round 1 of durak is damaged"),
+        ("UPDATE tally SET scores = x'789cab060000ca00ca'", "what is kept of round 1 of durak is damaged"),
+        ("UPDATE deal SET record = x'00'", "the record of a deal is damaged"),
+        ("UPDATE round SET byes = 'none'", "JSON is malformed"),
+    ],
+)
+def test_garbage_in_rows_gives_one_clear_message(sample: Path, garbage: str, told: str) -> None:
+    with open_writer(sample) as db:
+        db.execute(garbage)
+    with pytest.raises(ConfigError, match=told) as raised:
+        within(open_reader(sample), everything, lambda db: list(rows.games(db, tournaments.tournaments(db))))
+    assert "backup" in str(raised.value)
+
+
+@pytest.mark.parametrize("garbage", ["seating = x'0905'", "deck = deck + leg"])
+def test_deals_that_do_not_fit_together_give_one_clear_message(sample: Path, garbage: str) -> None:
+    with open_writer(sample) as db:
+        db.execute(f"UPDATE deal SET {garbage} WHERE match = 1 AND deck = 4")
+        with pytest.raises(ConfigError, match="the deals of match 1 are damaged"):
+            tallies.add(db, 1, "durak", 1)
+
+
+def test_what_a_lane_says_is_not_told_as_damage_of_the_file(path: Path) -> None:
+    with pytest.raises(msgspec.DecodeError), open_writer(path):
+        msgspec.json.decode(b"{")
+
+
 # Errors within groups
 
 
@@ -510,6 +546,31 @@ def test_a_tournament_in_trouble_stops_and_goes_on_as_if_nothing_had_been(
     with open_reader(path) as db, open_reader(path.with_name("other.db")) as other:
         one, two = (result(opened, tournaments.get(opened, 1), PLAN.games) for opened in (db, other))
         assert one == two
+    assert problems(path) == ()
+
+
+class ClockSetBack(FakeLanes):
+    """Lanes on a machine whose clock goes backwards by an hour with each match."""
+
+    async def play(self, spec: MatchSpec) -> MatchRecord:
+        record = await super().play(spec)
+        return msgspec.structs.replace(record, started_at=1e9 - 3600 * len(self.played))
+
+
+def test_a_clock_that_is_set_back_during_a_tournament_changes_no_result(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fake_bots(monkeypatch)
+    lanes = ClockSetBack()
+    lanes.stop_after = 5
+    assert not play(path, lanes)
+    assert play(path, ClockSetBack()), "it goes on"
+    assert play(path.with_name("other.db"), FakeLanes())
+    with open_reader(path) as db, open_reader(path.with_name("other.db")) as other:
+        one, two = (result(opened, tournaments.get(opened, 1), PLAN.games) for opened in (db, other))
+        assert one == two
+        assert matches.last_deal(db) is not None
+        assert [difference for _, found in audit(db, tournaments.tournaments(db)) for difference in found] == []
     assert problems(path) == ()
 
 

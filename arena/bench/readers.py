@@ -105,7 +105,12 @@ def prepare(db: Database, count: int) -> Iterator[MatchRecord]:
             matches.record(db, _record(number))
         tournaments.complete_round(db, 1, "durak", 1)
         ratings.save(
-            db, tournaments.pool_of(db, _POOLS[0]), 1, 1, [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants]
+            db,
+            tournaments.pool_of(db, _POOLS[0]),
+            1,
+            1,
+            [Rating(bot.hash, 1500.0, 30.0, 200, 100) for bot in entrants],
+            200,
         )
     return map(_record, written)
 

@@ -45,13 +45,14 @@ IsolationLevel = Annotated[
 ]
 Trusted = Annotated[bool, typer.Option("--trusted", help="All bots are trusted: they may run without isolation.")]
 
-_STARTS_BOTS = {"check", "submit", "play", "run", "bench", "doctor"}
+_STARTS_BOTS = {"check", "submit", "play", "run", "compare", "bench", "doctor"}
 """Commands that are supervised by a parent process, so that nothing they started outlives them, however they end."""
 
 MODULES = {
     "bench": "bench",
     "bots": "bots",
     "check": "check",
+    "compare": "compare",
     "crosstable": "tables",
     "db": "db",
     "disqualify": "corrections",
@@ -115,7 +116,7 @@ def exit_code(error: BaseException) -> int | None:
             return EXIT_INTERRUPTED
         case BrokenPipeError():
             return EXIT_NO
-        case OSError(errno=errno.ENOSPC):
+        case OSError(errno=errno.ENOSPC | errno.EMFILE | errno.ENFILE | errno.ENOMEM):
             return EXIT_NO
         case _:
             return None

@@ -15,6 +15,7 @@ import typer
 
 from arena.cli.app import EXIT_NO, IsolationLevel, Json, app
 from arena.cli.output import emit_json, emit_table, harmless, say
+from arena.errors import ConfigError
 from arena.sandbox import Level
 
 if TYPE_CHECKING:
@@ -186,4 +187,42 @@ def readers(
             f"at least {READERS_WANTED} is wanted"
         )
     if cost.ratio < READERS_WANTED:
+        raise typer.Exit(EXIT_NO)
+
+
+PEAK_LIMIT_MB = 300.0
+"""A command may take so much memory, however many deals there are."""
+GROWTH_LIMIT_MB = 1.0
+"""A run's coordinator may grow by so much for each 100,000 matches."""
+_ENOUGH_MATCHES = 20_000
+"""With fewer the growth is that of Python's own heap, and says nothing."""
+
+
+@bench.command(epilog="Example: arena bench size --deals 1000000")
+def size(
+    deals: Annotated[int, typer.Option("--deals", help="How many to make, at least.", min=1)] = 100_000,
+    keep: Annotated[Path | None, typer.Option("--keep", help="Make the database here, and leave it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a database of generated deals; tell bytes a deal, and the memory of the run and of what reads."""
+    from arena.bench.size import measure
+
+    if keep is not None and keep.exists():
+        raise ConfigError(f"--keep {keep}: there is a file already; name another")
+    with tempfile.TemporaryDirectory(prefix="arena-bench-") as folder:
+        cost = measure(keep or Path(folder, "arena.db"), deals)
+    if as_json:
+        emit_json("bench.size/1", msgspec.structs.asdict(cost))
+    else:
+        typer.echo(
+            f"{cost.matches:,} matches, {cost.deals:,} deals: {cost.file_mb:,.0f} MB, {cost.deal_bytes:,.0f} bytes a "
+            f"deal, its record alone {cost.record_bytes:,.0f}\n"
+            f"the run grew by {cost.growth_mb:.2f} MB for each 100,000 matches; at most {GROWTH_LIMIT_MB:.0f} is "
+            f"wanted; a match took {cost.slowdown:.2f} times as long at the end as at the beginning"
+        )
+        emit_table(("<command", "peak MB"), [(peak.command, f"{peak.mb:.0f}") for peak in cost.peaks])
+    big = [peak.command for peak in cost.peaks if peak.mb > PEAK_LIMIT_MB]
+    if big:
+        say(f"more than {PEAK_LIMIT_MB:.0f} MB: {', '.join(big)}")
+    if big or (cost.growth_mb > GROWTH_LIMIT_MB and cost.matches >= _ENOUGH_MATCHES):
         raise typer.Exit(EXIT_NO)

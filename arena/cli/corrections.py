@@ -13,7 +13,8 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json
 from arena.cli.views import find_tournament
-from arena.rating.pool import rate
+from arena.rating.duels import collect
+from arena.rating.pool import rate_collected
 from arena.store import corrections, matches, ratings, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_writer, writing
@@ -80,8 +81,8 @@ def _rate_again(db: Database, made: Correction) -> None:
         complete = [one.number for one, done in tournaments.rounds(db, made.tournament, game) if done]
         pools = {pool for number in complete for pool in ratings.pools_of_round(db, made.tournament, game, number)}
         for pool, key in sorted(pools):
-            fitted = rate(matches.rated_deals(db, pool), key.outcome_type)
-            ratings.save(db, pool, made.tournament, complete[-1], fitted)
+            collected = collect(matches.rated_deals(db, pool), key.outcome_type)
+            ratings.save(db, pool, made.tournament, complete[-1], rate_collected(collected), collected.taken)
 
 
 def document(made: Correction, tournament: str) -> dict[str, object]:

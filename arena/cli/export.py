@@ -53,7 +53,7 @@ def export(
     what: Annotated[What, typer.Argument(help="A table, a file of everything for `arena import`, or all pages.")],
     of: Annotated[
         str,
-        typer.Argument(metavar="[TOURNAMENT|DIR]", help="Of one tournament: games, standings, replays. Of site: DIR."),
+        typer.Argument(metavar="TOURNAMENT|DIR", help="Of one tournament: games, standings, replays. Of site: DIR."),
     ] = "",
     format: Annotated[Format | None, typer.Option("--format", help="By default as FILE ends.")] = None,  # noqa: A002
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The file; by default stdout.")] = None,

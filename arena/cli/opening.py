@@ -47,6 +47,12 @@ def _plan(config: TournamentConfig, rounds: int) -> Plan:
     return Plan(config.format, config.given(), rounds, config.seats, config.decks, config.seatings, clock)
 
 
+def plan_for(config: TournamentConfig, entrants: int) -> Plan:
+    """Return what a configuration plays with so many entrants."""
+    rounds = config.rounds or (swiss_rounds(entrants, config.seats) if config.format == "swiss" else 1)
+    return _plan(config, rounds)
+
+
 def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, bool]:
     """Return the tournament to play and whether it was begun before.
 
@@ -54,11 +60,10 @@ def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, 
         ConfigError: one of that name is finished, or differs; names what differs.
     """
     db, config = asked.db, asked.config
-    rounds = config.rounds or (swiss_rounds(len(entrants), config.seats) if config.format == "swiss" else 1)
     stored = tournaments.find(db, config.name) if config.name else None
     if asked.extend:
         return _extended(asked, stored, entrants), True
-    plan = _plan(config, rounds)
+    plan = plan_for(config, len(entrants))
     check_plan(plan, entrants)
     if stored is not None:
         if found := changes(db, stored, plan, entrants, asked.site.level.value, config.seed):

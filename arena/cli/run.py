@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ import typer
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.ladder import Ladder, open_ladder
-from arena.cli.opening import Asked, open_ladder_tournament, open_tournament
+from arena.cli.opening import Asked, open_ladder_tournament, open_tournament, plan_for
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
@@ -24,7 +24,7 @@ from arena.config import TournamentConfig, load_tournament, tournament_from_opti
 from arena.errors import ConfigError
 from arena.executor import Executor
 from arena.extension import total_matches
-from arena.plan import Plan, allows_smaller, plan_of
+from arena.plan import Plan, allows_smaller, check_plan, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
@@ -57,6 +57,7 @@ def run(
     trusted: Trusted = False,
     isolation: IsolationLevel = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be played.")] = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -83,6 +84,9 @@ def run(
             f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
     _check_further(config, extend=extend, forever=forever)
+    if dry_run:
+        _show_plan(config, db, as_json=as_json)
+        return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
     site = open_site(db, require_level(isolation, trusted=trusted))
@@ -110,6 +114,15 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> 
     if (extend or forever) and config.name is None:
         option = "--forever" if forever else "--extend"
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
+
+
+def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
+    from arena.cli import dryrun
+
+    entrants = dryrun.entrants_of(db, config)
+    plan = plan_for(config, len(entrants))
+    check_plan(plan, entrants)
+    dryrun.show(plan, entrants, config.seed, as_json=as_json)
 
 
 async def _run(asked: Asked) -> Tournament | None:
@@ -182,7 +195,7 @@ async def _play(
     memory = Memory()
     finished = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, stopping, nursery.cancel_scope, shown)
+        nursery.start_soon(watch_signals, stopping, nursery.cancel_scope, partial(_remark, shown))
         async with open_site_lanes(asked.site, asked.lanes) as pool:
             play = partial(_play_shown, asked, pool=pool, stopping=stopping, shown=shown, memory=memory)
             finished = await play(tournament, players)
@@ -231,7 +244,12 @@ async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player])
     return known
 
 
-async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: Sequence[Display]) -> None:
+def _remark(shown: Sequence[Display], text: str) -> None:
+    for display in shown:
+        display.remark(text)
+
+
+async def watch_signals(stopping: trio.Event, scope: trio.CancelScope, remark: Callable[[str], None]) -> None:
     """Finish what is being played at the first SIGINT or SIGTERM, leave at once at the second."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
@@ -239,8 +257,7 @@ async def _watch_signals(stopping: trio.Event, scope: trio.CancelScope, shown: S
                 scope.cancel()
             else:
                 stopping.set()
-                for display in shown:
-                    display.remark("finishing the matches being played; again to stop now")
+                remark("finishing the matches being played; again to stop now")
 
 
 def _sizes(plan: Plan, entrants: list[Entrant]) -> list[str]:

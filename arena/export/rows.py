@@ -173,13 +173,15 @@ def games(db: Database, chosen: Iterable[Tournament]) -> Iterator[GameRow]:
 def published(db: Database, one: Tournament) -> Iterator[tuple[str, Round, list[int]]]:
     """Yield the rounds of which everything may be told: their game, the round, and the ids of its matches.
 
-    That is the complete ones, and a play that has been played.
+    That is the complete ones, and what has been played of a play that is finished.
     """
-    done = one.kind == "play" and bool(matches.played(db, one.id))
+    done = set(matches.played(db, one.id))
+    is_over = one.kind == "play" and one.finished_at is not None and bool(done)
     for game in plan_of(one).games:
         for played, complete in tournaments.rounds(db, one.id, game):
-            if complete or done:
-                yield game, played, [number for number, _ in matches.tables(db, one.id, game, played.number)]
+            numbers = [number for number, _ in matches.tables(db, one.id, game, played.number) if number in done]
+            if complete or is_over:
+                yield game, played, numbers
 
 
 def of_match(db: Database, number: int) -> tuple[StoredMatch, MatchRecord]:

@@ -180,7 +180,8 @@ class _Import:
                 for pool, key in ratings.pools_of_round(self.db, *only):
                     collector = self._collectors.setdefault(pool, Collector(key.outcome_type))
                     collector.add(matches.rated_deals(self.db, pool, only))
-                    ratings.save(self.db, pool, stored.id, played.number, rate_collected(collector))
+                    fitted = rate_collected(collector)
+                    ratings.save(self.db, pool, stored.id, played.number, fitted, collector.taken)
 
 
 class _Rounds:
@@ -211,7 +212,8 @@ class _Rounds:
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
             self._check_players(line.game, match.table, seen)
-            seen.update(match.table)
+            if self._stored.kind == "tournament":  # in a comparison the same others sit at two tables
+                seen.update(match.table)
             self._add_match(line, match)
         if self._stored.kind == "tournament":
             tournaments.complete_round(self._db, self._stored.id, line.game, due)

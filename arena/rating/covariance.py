@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from arena.rating.duels import Duels, Floats, Longs
+from arena.rating.duels import Bools, Collector, Duels, Floats, Longs, joined
 from arena.rating.fit import Fit
 from arena.records import BotHash
 
@@ -26,7 +27,7 @@ FEWEST_DECKS = 10
 """With fewer decks an error bar would be a guess."""
 
 _CR1_DECKS = 500
-_BLOCK = 4096  # decks at once: bounds memory at block * bots * 8 bytes
+_DECKS = 1024  # at once: bounds memory at decks * bots * 8 bytes
 _NORMAL_95 = 1.959963984540054  # two-sided 95 % point of the normal distribution
 
 
@@ -66,85 +67,104 @@ class Estimate(msgspec.Struct, frozen=True, eq=False):
         return 0.5 * math.erfc(-difference / math.sqrt(2 * variance))
 
 
-def estimate(duels: Duels, fitted: Fit, anchor: tuple[BotHash, float] | None = None) -> Estimate:
+def estimate(collector: Collector, fitted: Fit, anchor: tuple[BotHash, float] | None = None) -> Estimate:
     """Put a fit on the Elo scale, with errors.
 
     Args:
-        duels: what was fitted.
+        collector: of what was fitted.
         fitted: from `arena.rating.fit.fit`.
         anchor: a bot and the Elo it is held at. Without a deal in this pool it stands where the prior puts it.
     """
-    n = len(duels.bots)
-    decks = _decks(duels)
-    share, at, reference_decks = np.full(n, 1.0 / max(n, 1)), MEAN, duels.clusters
+    spread = sandwich(collector, fitted)
+    n = len(spread.bots)
+    share, at, reference_decks = np.full(n, 1.0 / max(n, 1)), MEAN, spread.clusters
     if anchor is not None:
         bot, at = anchor
-        share = np.array([float(b == bot) for b in duels.bots])
-        reference_decks = int(share @ decks)
+        share = np.array([float(b == bot) for b in spread.bots])
+        reference_decks = int(share @ spread.decks)
     contrast = np.eye(n) - share
     return Estimate(
-        duels.bots,
+        spread.bots,
         at + ELO * (contrast @ fitted.theta),
-        ELO**2 * (contrast @ sandwich(duels, fitted) @ contrast.T),
-        decks,
+        ELO**2 * (contrast @ spread.covariance @ contrast.T),
+        spread.decks,
         reference_decks,
     )
 
 
-def sandwich(duels: Duels, fitted: Fit) -> Floats:
-    """Return the covariance of theta, clustered by deck."""
-    decks = duels.clusters
-    if decks < _CR1_DECKS:
-        shifts = _jackknife(duels, fitted)
-        return (1.0 - 1.0 / max(decks, 1)) * (shifts.T @ shifts)
-    middle = np.zeros_like(fitted.information)
-    for first, rows in _blocks(duels):
-        scores = _scores(duels, fitted, first, rows)
-        middle += scores.T @ scores
+class Spread(NamedTuple):
+    """How sure theta is.
+
+    Attributes:
+        decks: by bot, decks on which it has a duel.
+        clusters: all decks with a duel.
+        covariance: of theta, clustered by deck.
+    """
+
+    bots: tuple[BotHash, ...]
+    decks: Longs
+    clusters: int
+    covariance: Floats
+
+
+def sandwich(collector: Collector, fitted: Fit) -> Spread:
+    """Return the covariance of theta and what it rests on."""
+    n = len(fitted.theta)
+    decks, clusters, middle = np.zeros(n, np.int64), 0, np.zeros((n, n))
+    few: list[Duels] = []  # all blocks, while they have few decks
+    bots: tuple[BotHash, ...] = ()
+    for block in collector.blocks():
+        bots = block.bots
+        clusters += block.clusters
+        few = [*few, block] if clusters < _CR1_DECKS else []
+        for part in _parts(block):
+            decks += _seen(part, n).sum(axis=0)
+            scores = _scores(part, fitted)
+            middle += scores.T @ scores
+    if few:
+        shifts = _jackknife(joined(few), fitted)
+        return Spread(bots, decks, clusters, (1.0 - 1.0 / max(clusters, 1)) * (shifts.T @ shifts))
     inverse = np.linalg.inv(fitted.information)
-    return decks / (decks - 1.0) * (inverse @ middle @ inverse.T)
+    return Spread(bots, decks, clusters, clusters / (clusters - 1.0) * (inverse @ middle @ inverse.T))
 
 
-def _blocks(duels: Duels) -> Iterator[tuple[int, slice]]:
-    """Yield the first deck and the rows of each block of decks."""
-    edges = np.searchsorted(duels.cluster, np.arange(0, duels.clusters + _BLOCK, _BLOCK))
-    for block, (start, stop) in enumerate(pairwise(edges.tolist())):
-        yield block * _BLOCK, slice(start, stop)
+def _parts(duels: Duels) -> Iterator[Duels]:
+    """Yield a block in parts of so few decks that a column a bot can be held for each."""
+    edges = np.searchsorted(duels.cluster, np.arange(0, duels.clusters + _DECKS, _DECKS))
+    for number, (start, stop) in enumerate(pairwise(edges.tolist())):
+        rows = slice(start, stop)
+        columns = {name: getattr(duels, name)[rows] for name in ("low", "high", "seats", "halves", "count")}
+        yield msgspec.structs.replace(duels, cluster=duels.cluster[rows] - np.int32(number * _DECKS), **columns)
 
 
-def _decks(duels: Duels) -> Longs:
-    """Count for each bot the decks on which it has a duel."""
-    n = len(duels.bots)
-    decks = np.zeros(n, np.int64)
-    for first, rows in _blocks(duels):
-        seen = np.zeros((_BLOCK, n), np.bool_)
-        seen[duels.cluster[rows] - first, duels.low[rows]] = True
-        seen[duels.cluster[rows] - first, duels.high[rows]] = True
-        decks += seen.sum(axis=0)
-    return decks
+def _seen(duels: Duels, n: int) -> Bools:
+    """Tell which bots have a duel on which deck: one row a deck, one column a bot."""
+    seen = np.zeros((duels.clusters, n), np.bool_)
+    seen[duels.cluster, duels.low] = True
+    seen[duels.cluster, duels.high] = True
+    return seen
 
 
-def _chances(duels: Duels, fitted: Fit, rows: slice) -> Floats:
+def _chances(duels: Duels, fitted: Fit) -> Floats:
     """Return the chance of `low` in a duel, by row."""
-    chance: Floats = 1.0 / (1.0 + np.exp(fitted.theta[duels.high[rows]] - fitted.theta[duels.low[rows]]))
+    chance: Floats = 1.0 / (1.0 + np.exp(fitted.theta[duels.high] - fitted.theta[duels.low]))
     return chance
 
 
-def _scores(duels: Duels, fitted: Fit, first: int, rows: slice) -> Floats:
-    """Return the gradient of each deck's log likelihood: one row a deck of the block, one column a bot."""
-    n = len(duels.bots)
-    count, halves = duels.count[rows], duels.halves[rows]
-    surplus = duels.weights()[rows] * (halves / 2.0 - count * _chances(duels, fitted, rows))
-    deck = (duels.cluster[rows] - first).astype(np.int64) * n
-    won = np.bincount(deck + duels.low[rows], weights=surplus, minlength=_BLOCK * n)
-    lost = np.bincount(deck + duels.high[rows], weights=surplus, minlength=_BLOCK * n)
-    return (won - lost).astype(np.float64, copy=False).reshape(_BLOCK, n)
+def _scores(duels: Duels, fitted: Fit) -> Floats:
+    """Return the gradient of each deck's log likelihood: one row a deck, one column a bot."""
+    n, decks = len(duels.bots), duels.clusters
+    surplus = duels.weights() * (duels.halves / 2.0 - duels.count * _chances(duels, fitted))
+    deck = duels.cluster.astype(np.int64) * n
+    won = np.bincount(deck + duels.low, weights=surplus, minlength=decks * n)
+    lost = np.bincount(deck + duels.high, weights=surplus, minlength=decks * n)
+    return (won - lost).astype(np.float64, copy=False).reshape(decks, n)
 
 
 def _jackknife(duels: Duels, fitted: Fit) -> Floats:
     """Return how leaving out each deck would shift theta, in one Newton step: one row a deck."""
-    scores = _scores(duels, fitted, 0, slice(None))
-    chance = _chances(duels, fitted, slice(None))
+    scores = _scores(duels, fitted)
+    chance = _chances(duels, fitted)
     links = duels.weights() * duels.count * chance * (1.0 - chance)
     edges = np.searchsorted(duels.cluster, np.arange(duels.clusters + 1)).tolist()
     shifts = np.empty((duels.clusters, len(duels.bots)))

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from arena.rating.covariance import Estimate, estimate
-from arena.rating.duels import Collector, Duels, collect
+from arena.rating.duels import Collector, collect
 from arena.rating.fit import bounds, fit, groups
 from arena.records import BotHash, RatedDeal, Rating
 from arena.rules import OutcomeType
@@ -44,7 +44,7 @@ def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor |
 
 def rate_collected(collector: Collector) -> tuple[Rating, ...]:
     """Return the ratings of the deals that a collector has taken so far, as `rate` would."""
-    return _pool(collector.duels(), None).ratings
+    return _pool(collector, None).ratings
 
 
 def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
@@ -65,7 +65,7 @@ def history(
     collector = Collector(outcome_type)
     for deals in rounds:
         collector.add(deals)
-        yield _pool(collector.duels(), anchor).ratings
+        yield _pool(collector, anchor).ratings
 
 
 def overall(per_game: Mapping[str, Sequence[Rating]]) -> tuple[Rating, ...]:
@@ -88,8 +88,9 @@ def overall(per_game: Mapping[str, Sequence[Rating]]) -> tuple[Rating, ...]:
     return tuple(sorted(means, key=lambda r: (r.partial, -r.elo, r.bot)))
 
 
-def _pool(duels: Duels, anchor: Anchor | None) -> Pool:
-    estimated = estimate(duels, fit(duels), anchor)
+def _pool(collector: Collector, anchor: Anchor | None) -> Pool:
+    duels = collector.total()
+    estimated = estimate(collector, fit(duels), anchor)
     ratings = [
         Rating(
             bot=bot,

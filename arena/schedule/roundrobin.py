@@ -92,7 +92,8 @@ def _rounds(field: list[int], cycles: int, key: bytes, plan: _Plan) -> Iterator[
         for tables in _cycle(plan, stream, drawn, met):
             seated = [circle([drawn[i] for i in table], before) for table in tables]
             before.update(pair for table in seated for pair in neighbours(table))
-            met.update(pair for table in seated for pair in pairs(table))
+            if plan.design == "balanced":  # which alone asks: of many entrants there are very many pairs
+                met.update(pair for table in seated for pair in pairs(table))
             byes = sorted(set(field).difference(*seated))
             yield Round(next(numbers), tuple(seated), tuple(byes))
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from arena.luck import Stream
 from arena.records import Round, Standing, TableScore
-from arena.schedule.scores import HALF, Sheet, sheets
+from arena.schedule.scores import HALF, Sheet, exact_sum, sheets
 
 TIEBREAKS = (
     "direct encounter",
@@ -83,8 +83,8 @@ def standings(
         keys[entrant] = _Keys(
             sheet.points,
             direct[entrant],
-            sum(meetings, Fraction()),
-            sum(sorted(meetings)[1:], Fraction()),
+            exact_sum(meetings),
+            exact_sum(meetings) - min(meetings, default=Fraction()),
             _sonneborn_berger(sheet, counted, meetings),
             _median_duel(sheet),
             sum(line.sets_won for line in sheet.lines),
@@ -110,7 +110,7 @@ def _standing(entrant: int, place: int, keys: _Keys, sheet: Sheet) -> Standing:
 
 def opponent_points(sheet: Sheet) -> Fraction:
     """Return an entrant's points as its opponents' tie-breaks count them: half a point for each round not played."""
-    return sum((line.score if line.opponents else HALF for line in sheet.lines), Fraction())
+    return exact_sum(line.score if line.opponents else HALF for line in sheet.lines)
 
 
 def virtual_opponent(sheet: Sheet, index: int) -> Fraction:
@@ -129,21 +129,24 @@ def _round_opponents(sheet: Sheet, counted: Mapping[int, Fraction], unplayed: Un
     means = []
     for index, line in enumerate(sheet.lines):
         if line.opponents:
-            means.append(sum((counted[o] for o in line.opponents), Fraction()) / len(line.opponents))
+            means.append(_mean([counted[o] for o in line.opponents]))
         else:
             means.append(own if unplayed == "own" else virtual_opponent(sheet, index))
     return means
 
 
 def _sonneborn_berger(sheet: Sheet, counted: Mapping[int, Fraction], meetings: Sequence[Fraction]) -> Fraction:
-    total = Fraction()
+    parts = []
     for line, stand_in in zip(sheet.lines, meetings, strict=True):
         if line.opponents:
-            beaten = (share * counted[o] for share, o in zip(line.shares, line.opponents, strict=True))
-            total += sum(beaten, Fraction()) / len(line.opponents)
+            parts.append(_mean([share * counted[o] for share, o in zip(line.shares, line.opponents, strict=True)]))
         else:
-            total += line.score * stand_in
-    return total
+            parts.append(line.score * stand_in)
+    return exact_sum(parts)
+
+
+def _mean(values: Sequence[Fraction]) -> Fraction:
+    return values[0] if len(values) == 1 else exact_sum(values) / len(values)
 
 
 def _median_duel(sheet: Sheet) -> Fraction | None:
@@ -154,8 +157,8 @@ def _median_duel(sheet: Sheet) -> Fraction | None:
 def _direct_encounters(listed: Mapping[int, Sheet]) -> dict[int, Fraction | None]:
     """Return the mean share among those with equal points where all of them met, else None."""
     result: dict[int, Fraction | None] = {}
-    ranked = sorted(listed, key=lambda entrant: listed[entrant].points)
-    for _, group in groupby(ranked, key=lambda entrant: listed[entrant].points):
+    points = {entrant: sheet.points for entrant, sheet in listed.items()}
+    for _, group in groupby(sorted(listed, key=points.__getitem__), key=points.__getitem__):
         tied = list(group)
         means = {entrant: _mean_share(listed[entrant], {*tied} - {entrant}) for entrant in tied}
         result |= means if None not in means.values() else dict.fromkeys(tied)

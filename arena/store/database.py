@@ -73,7 +73,7 @@ def open_reader(path: Path, *, outdated: bool = False) -> Iterator[Database]:
         InfraError: the machine failed.
     """
     _check_there(path)
-    with explained(path), _connected_reader(path) as db:
+    with explained(path, reading=True), _connected_reader(path) as db:
         _check_ours(db, path)
         if not outdated and (before := schema.version(db)) < (known := len(schema.known())):
             raise ConfigError(
@@ -265,7 +265,7 @@ def _opened(path: Path, files: Mapping[Path, tuple[int, int]]) -> Iterator[Datab
         db.files = {path.absolute(): _inode(path.stat()), **{file.absolute(): inode for file, inode in files.items()}}
         _check_ours(db, path)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA synchronous = FULL")  # else a power cut takes the last matches back
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         yield db
     finally:
@@ -282,10 +282,18 @@ def _migrate(db: Database, path: Path, now: float) -> Migrated:
         db.execute("PRAGMA foreign_keys = OFF")  # else a migration could not replace a table that others refer to
         with writing(db):
             schema.migrations.apply(db)
+            if before:
+                _fill(db)
             if broken := db.execute("PRAGMA foreign_key_check").fetchone():
                 raise InfraError(f"database {path} cannot be brought up to date: its rows of {broken[0]} do not fit")
         db.execute("PRAGMA foreign_keys = ON")
     return Migrated(before, after, kept)
+
+
+def _fill(db: Database) -> None:
+    from arena.store import tallies  # numpy takes a tenth of a second, which is seldom needed here
+
+    tallies.fill(db)
 
 
 @contextlib.contextmanager

@@ -234,13 +234,15 @@ def unverified(db: Database, number: int) -> dict[tuple[int, int], str]:
 
 def count_unverified(db: Database, tournament: int, game: str) -> tuple[int, int]:
     """Return how many deals of the complete rounds of a game are unverified, and how many there are."""
+    given = tournament, game
     query = (
-        "SELECT count(u.match), count(*) FROM match m JOIN deal d ON d.match = m.id "
+        "SELECT count(*) FROM match m JOIN unverified u ON u.match = m.id "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "LEFT JOIN unverified u ON u.match = d.match AND u.deck = d.deck AND u.leg = d.leg "
         "WHERE m.tournament = ? AND m.game = ?"
     )
-    some, every = db.execute(query, (tournament, game)).fetchone()
+    (some,) = db.execute(query, given).fetchone()
+    query = "SELECT coalesce(sum(deals), 0) FROM tally WHERE tournament = ? AND game = ?"
+    (every,) = db.execute(query, given).fetchone()
     return int(some), int(every)
 
 

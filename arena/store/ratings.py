@@ -21,15 +21,11 @@ class PoolRow(msgspec.Struct, frozen=True):
 
 def pools(db: Database) -> list[PoolRow]:
     """Return the pools that hold ratings, by key."""
-    counted = (
-        "(SELECT count(*) FROM match m JOIN deal d ON d.match = m.id AND d.rated "
+    query = (  # CROSS has it begin with what is unverified, which is little, and not with all that was played
+        "SELECT p.*, (SELECT count(*) FROM unverified u CROSS JOIN match m ON m.id = u.match AND m.state = 'played' "
+        "JOIN deal d ON d.match = u.match AND d.deck = u.deck AND d.leg = u.leg AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "{} WHERE m.pool = p.id AND m.state = 'played')"
-    )
-    doubted = counted.format("JOIN unverified u ON u.match = d.match AND u.deck = d.deck AND u.leg = d.leg")
-    query = (
-        f"SELECT p.*, {counted.format('')} AS deals, {doubted} AS unverified "
-        "FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+        "WHERE m.pool = p.id) AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
     )
     found = [
         PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"], row["unverified"]) for row in db.query(query)
@@ -55,8 +51,13 @@ def pools_of_round(db: Database, tournament: int, game: str, number: int) -> lis
     return [(row["id"], msgspec.convert(row, PoolKey)) for row in db.query(query, (tournament, game, number))]
 
 
-def save(db: Database, pool: int, tournament: int, round_number: int, ratings: Sequence[Rating]) -> None:
-    """Replace the ratings of a pool and keep them as its history after a round."""
+def save(db: Database, pool: int, tournament: int, round_number: int, ratings: Sequence[Rating], deals: int) -> None:
+    """Replace the ratings of a pool and keep them as its history after a round.
+
+    Args:
+        deals: how many they rest on.
+    """
+    db.execute("UPDATE pool SET deals = ? WHERE id = ?", (deals, pool))
     db.execute("DELETE FROM rating WHERE pool = ?", (pool,))
     db.conn.executemany(
         "INSERT INTO rating VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -296,3 +296,20 @@ def stages(db: sqlite_utils.Database) -> None:
     for statement in _STAGES.split(";"):
         if statement.strip():
             db.execute(statement)
+
+
+@migrations()
+def tallies(db: sqlite_utils.Database) -> None:
+    """Keep what complete rounds come to and how many deals a pool is rated by; whoever migrates fills the first."""
+    db.execute(
+        "CREATE TABLE tally (tournament INTEGER NOT NULL, game TEXT NOT NULL, round INTEGER NOT NULL, "
+        "deals INTEGER NOT NULL, scores BLOB NOT NULL, PRIMARY KEY (tournament, game, round), "
+        "FOREIGN KEY (tournament, game, round) REFERENCES round(tournament, game, number)) STRICT"
+    )
+    db.execute("ALTER TABLE pool ADD COLUMN deals INTEGER NOT NULL DEFAULT 0")
+    db.execute(
+        "UPDATE pool SET deals = (SELECT count(*) FROM match m JOIN deal d ON d.match = m.id AND d.rated "
+        "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
+        "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
+        "WHERE m.pool = pool.id AND m.state = 'played')"
+    )

@@ -6,8 +6,11 @@ import contextlib
 import errno
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from arena.errors import ArenaError, BusyError, ConfigError, InfraError
 
@@ -23,10 +26,18 @@ class DamagedError(ConfigError):
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file, also within a group, into what its user can do about it."""
+def explained(path: Path, *, reading: bool = False) -> Iterator[None]:
+    """Turn what SQLite says of a file, also within a group, into what its user can do about it.
+
+    Args:
+        reading: whatever is decoded comes from the file, so that what cannot be decoded is damaged.
+    """
     try:
         yield
+    except (msgspec.MsgspecError, zlib.error) as raised:
+        if reading:
+            raise _damaged(path, str(raised)) from raised
+        raise
     except (sqlite3.Error, UnicodeDecodeError, BaseExceptionGroup) as raised:
         for error in _errors(raised):
             if (problem := _problem(path, error)) is not None:

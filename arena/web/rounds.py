@@ -19,7 +19,7 @@ from arena.store import overview, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Stage, Tournament
 from arena.web.leaderboards import match_data, tournament_data
-from arena.web.page import Data, Page, Source, bot_link, game_path, match_path
+from arena.web.page import Data, Page, Source, bot_link, game_path, match_path, tournament_path
 
 CROSS = 32
 """Bots of a crosstable: more fit no screen."""
@@ -108,7 +108,7 @@ def _of_game(one: Tournament, name: str, rounds: Sequence[tuple[Round, bool]], n
     ]
     return {
         "tournament": one.name,
-        "tournament_page": f"{game_path(one.name, name).rsplit('/', 1)[0]}.html",
+        "tournament_page": tournament_path(one.name),
         "game": name,
         "game_page": game_path(one.name, name),
         "rounds": listed,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import ipaddress
 import socket
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-import anyio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -36,6 +38,7 @@ MAX_STREAMS = 64
 CACHED = 256
 """Addresses kept until the next commit, so that all who look at a page share the work."""
 
+_PIECE_BYTES = 1 << 16
 _HTML = "text/html; charset=utf-8"
 _NOTE = "Served by arena"
 HEADERS = {
@@ -112,10 +115,18 @@ class Site:
         except ArenaError as error:
             return _refusal(path, 503, "This cannot be shown now", str(error))
 
-    def download(self, path: str) -> Iterator[bytes]:
-        """Yield a table, read in the thread that asks for it."""
-        with open_reader(self._db) as db:
-            yield from downloads.download(db, path)
+    def download(self, path: str) -> IO[bytes]:
+        """Return a table as a file without a name, so that a slow reader keeps no moment of the database open.
+
+        Raises:
+            ArenaError: the database cannot be read.
+        """
+        with open_reader(self._db) as db, contextlib.ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile())
+            file.writelines(downloads.download(db, path))
+            file.seek(0)
+            stack.pop_all()  # whoever sends it closes it
+            return file
 
 
 def _refusal(path: str, status: int, title: str, words: str) -> Body:
@@ -141,6 +152,7 @@ def application(
     """
     site = Site(db, stderr=stderr)
     state = _Events(stopping)
+    one_at_a_time = asyncio.Lock()  # a table may be large, and many may ask for it
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -151,8 +163,8 @@ def application(
     async def get(request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
         if path in downloads.FILES:
-            return StreamingResponse(site.download(path), media_type=downloads.FILES[path], headers=HEADERS)
-        body = await anyio.to_thread.run_sync(site.get, path, state.mark())
+            return await _download(site, path, request.method, one_at_a_time)
+        body = await run_in_threadpool(site.get, path, state.mark())
         headers = {**HEADERS, "ETag": body.tag, "Cache-Control": "no-cache"}
         if body.tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -170,6 +182,25 @@ def application(
     return Starlette(routes=routes, middleware=middleware, lifespan=lifespan)
 
 
+async def _download(site: Site, path: str, method: str, turn: asyncio.Lock) -> Response:
+    kind = downloads.FILES[path]
+    if method == "HEAD":
+        return Response(media_type=kind, headers=HEADERS)
+    try:
+        async with turn:
+            file = await run_in_threadpool(site.download, path)
+    except ArenaError as error:
+        body = _refusal(path, 503, "This cannot be read now", str(error))
+        return Response(body.data, body.status, HEADERS, media_type=body.type)
+    return StreamingResponse(_pieces(file), media_type=kind, headers=HEADERS)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
 class _Events:
     """Streams that say `changed` after each commit."""
 
@@ -185,7 +216,7 @@ class _Events:
             yield "retry: 1000\n\n"
             quiet = 0.0
             while not self._stopping():
-                await anyio.sleep(POLL_S)
+                await asyncio.sleep(POLL_S)
                 quiet += POLL_S
                 if (now := self.mark()) != before:
                     before, quiet = now, 0.0

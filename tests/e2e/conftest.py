@@ -12,5 +12,6 @@ import pytest
 def small_machine() -> Iterator[None]:
     """Let bots share few files with this machine, since those are read before a tournament begins."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("arena.cli.run.shared_folders", lambda: [Path("/etc/alternatives")])
+        for command in ("run", "compare"):
+            patch.setattr(f"arena.cli.{command}.shared_folders", lambda: [Path("/etc/alternatives")])
         yield

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def test_pages_and_their_twins_are_answered(port: int) -> None:
     status, headers, body = ask(port, "/data/standings.csv")
     assert status == 200
     assert body.startswith(b"tournament,game,")
+
+
+def test_tables_are_read_whole_by_many_at_once(port: int) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: ask(port, "/data/games.ndjson"), range(16)))
+    assert {answer[0] for answer in answers} == {200}
+    assert len({answer[2] for answer in answers}) == 1
+    assert len(answers[0][2].splitlines()) > 200
+    assert ask(port, "/data/games.csv", "HEAD")[::2] == (200, b"")
 
 
 def test_head_etag_and_gzip(port: int) -> None:
@@ -166,6 +176,7 @@ def test_pages_say_that_a_database_is_gone_and_come_back_with_it(whole: Path, tm
         status, _, body = ask(port, "/bots.html")
         assert status == 503
         assert b"there is no database at" in body
+        assert ask(port, "/data/games.csv")[0] == 503
         assert ask(port, "/static/site.css")[0] == 200
         (tmp_path / "away.db").rename(path)
         assert ask(port, "/bots.html")[0] == 200

@@ -1,0 +1,297 @@
+"""Whether one bot is better than another, played until it is known: a sequential test on the scores of deal sets.
+
+The score of a deal set is what NEW won of it, from 0 to 1, one half on average if both bots are equal. Two bots meet
+at a table of two, or each takes the same seat of the same deals among the same others, and the difference counts.
+The test compares two hypotheses, that NEW is stronger by `elo0` and by `elo1`, by the exact multinomial likelihood
+of all scores so far, and ends when one of them is likelier by enough. The scores are judged one after the other, so
+what it says is a function of their sequence alone, however it was played.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from arena.rating.brownian import Walk, expected_steps, unbiased_drift
+from arena.rating.duels import Floats
+from arena.rating.likelihood import fitted_effect, fitted_mean, llr, moments
+
+LEAST_SETS = 32
+"""No test ends before: with fewer scores their spread is not known, on which the LLR depends."""
+LARGEST_EFFECT = 0.5
+"""Of a hypothesis, in standard deviations of a set: beyond it the normalised likelihood has no stable solution."""
+
+_ELO = 400 / math.log(10)
+_NORMALISED = 2 * _ELO  # in games without ties, equal bots' normalised and logistic Elo are the same
+_FLOOR = 0.001  # weight of the ends of the scale where no score is, so that each hypothesis remains possible
+_Z95 = 1.959963984540054
+_AT_ONCE = 256
+
+Verdict: TypeAlias = Literal["", "H0", "H1"]
+
+
+class Hypotheses(msgspec.Struct, frozen=True):
+    """What is tested.
+
+    Attributes:
+        elo0: by H0 NEW is stronger by this.
+        elo1: by H1 NEW is stronger by this; more than `elo0`.
+        alpha: the chance to accept H1 where H0 holds.
+        beta: the chance to accept H0 where H1 holds.
+        logistic: both are logistic Elo, which depends on how much luck a game has; else normalised Elo, measured in
+            standard deviations of a deal.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    beta: float = 0.05
+    logistic: bool = False
+
+    @property
+    def lower(self) -> float:
+        """The LLR at which H0 is accepted."""
+        return math.log(self.beta / (1 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """The LLR at which H1 is accepted."""
+        return math.log((1 - self.beta) / self.alpha)
+
+
+class SetShape(msgspec.Struct, frozen=True):
+    """What a deal set is made of.
+
+    Attributes:
+        top: scores are integers from 0 to this.
+        deals: played for one set.
+        substituted: NEW and OLD do not meet, but take the same seat among others; only half of what each gains over
+            the field is then in a score.
+    """
+
+    top: int
+    deals: int
+    substituted: bool = False
+
+    def score_of(self, elo: float) -> float:
+        """Return the mean score, 0 to 1, that a logistic difference stands for."""
+        return 1 / (1 + math.exp(-elo / (_ELO * self._sides)))
+
+    def elo_of(self, score: float) -> float:
+        """Return the logistic difference that a mean score stands for."""
+        return _ELO * self._sides * math.log(score / (1 - score))
+
+    def effect_of(self, normalised: float) -> float:
+        """Return in standard deviations of a set what a normalised difference stands for."""
+        return normalised * math.sqrt(self.deals) / (_NORMALISED * self._sides)
+
+    def normalised_of(self, effect: float) -> float:
+        """Return the normalised difference that an effect stands for."""
+        return effect * _NORMALISED * self._sides / math.sqrt(self.deals)
+
+    @property
+    def _sides(self) -> int:
+        return 2 if self.substituted else 1
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Half of the interval's width."""
+        return (self.high - self.low) / 2
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What the scores so far say.
+
+    Attributes:
+        sets: that were judged.
+        lower: the LLR at which H0 is accepted, corrected for the size of the last steps.
+        upper: the same for H1.
+        elo: by how much NEW is stronger, logistic; None before the first set. Once the test has ended it is
+            median-unbiased: neither too high nor too low more often than the other.
+        normalised: the same, normalised.
+        more_sets: how many more it takes on average, as far as is known; None before the least number.
+    """
+
+    sets: int
+    llr: float
+    lower: float
+    upper: float
+    verdict: Verdict
+    elo: Interval | None
+    normalised: Interval | None
+    more_sets: float | None
+
+
+def check_hypotheses(hypotheses: Hypotheses, shape: SetShape) -> str:
+    """Return why these cannot be tested, or an empty string."""
+    if not hypotheses.elo0 < hypotheses.elo1:
+        return f"elo1 ({hypotheses.elo1:g}) must be more than elo0 ({hypotheses.elo0:g})"
+    if min(hypotheses.alpha, hypotheses.beta) <= 0 or hypotheses.alpha + hypotheses.beta >= 1:
+        return f"alpha ({hypotheses.alpha:g}) and beta ({hypotheses.beta:g}) must be above 0 and below 1 together"
+    most = 4 * _ELO if hypotheses.logistic else shape.normalised_of(LARGEST_EFFECT)
+    for name, value in (("elo0", hypotheses.elo0), ("elo1", hypotheses.elo1)):
+        if abs(value) > most:
+            return f"{name} ({value:g}) is beyond {most:.0f}, where this test loses its meaning"
+    return ""
+
+
+class SequentialTest:
+    """Takes the scores of deal sets in the order of their schedule; what follows on its end is not judged."""
+
+    def __init__(self, hypotheses: Hypotheses, shape: SetShape) -> None:
+        self._hypotheses = hypotheses
+        self._shape = shape
+        self._counts = np.zeros(shape.top + 1)
+        self._sets = 0
+        self._llr = 0.0
+        self._up = _Ladder()
+        self._down = _Ladder()
+        self._verdict: Verdict = ""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the test has ended."""
+        return self._verdict != ""
+
+    def add(self, scores: Iterable[int]) -> None:
+        """Judge further scores, one after the other, until the test ends."""
+        waiting = np.fromiter(scores, np.int64)
+        if self.is_decided:
+            return
+        while len(waiting):
+            due, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
+            prefixes = self._counts + np.cumsum(np.eye(len(self._counts))[due], axis=0)
+            for counts, value in zip(prefixes, self._llrs(prefixes), strict=True):
+                self._counts, self._llr = counts, float(value)
+                self._sets += 1
+                if self._judge():
+                    return
+
+    def judgement(self) -> Judgement:
+        """Return what the scores so far say."""
+        elo, normalised = self._estimates()
+        lower, upper = self._bounds()
+        return Judgement(self._sets, self._llr, lower, upper, self._verdict, elo, normalised, self._more_sets())
+
+    def _llrs(self, prefixes: Floats) -> Floats:
+        h, shape = self._hypotheses, self._shape
+        seen, values = _weights(prefixes)
+        if h.logistic:
+            return llr(seen, values, shape.score_of(h.elo0), shape.score_of(h.elo1), fitted_mean)
+        return llr(seen, values, shape.effect_of(h.elo0), shape.effect_of(h.elo1), fitted_effect)
+
+    def _judge(self) -> bool:
+        """Judge the last score; return whether the test ends with it."""
+        if self._sets < LEAST_SETS:
+            return False
+        self._up.climb(self._llr)
+        self._down.climb(-self._llr)
+        lower, upper = self._bounds()
+        self._verdict = "H1" if self._llr >= upper else "H0" if self._llr <= lower else ""
+        return self.is_decided
+
+    def _bounds(self) -> tuple[float, float]:
+        """Return the bounds, nearer by what a step is expected to pass them, which keeps the errors as promised."""
+        return self._hypotheses.lower + self._down.overshoot, self._hypotheses.upper - self._up.overshoot
+
+    def _effects(self) -> tuple[float, float]:
+        """Return elo0 and elo1 in standard deviations of a set as they are known now."""
+        h, shape = self._hypotheses, self._shape
+        if not h.logistic:
+            return shape.effect_of(h.elo0), shape.effect_of(h.elo1)
+        sigma = self._moments()[1]
+        return (shape.score_of(h.elo0) - 0.5) / sigma, (shape.score_of(h.elo1) - 0.5) / sigma
+
+    def _moments(self) -> tuple[float, float]:
+        counts, values = _weights(self._counts)
+        mean, sigma = moments(counts / counts.sum(), values)
+        return float(mean), float(sigma)
+
+    def _walk(self) -> Walk:
+        """Return the walk of the LLR, in standard deviations of a score; one that has ended ends at the bound."""
+        null, alternative = self._effects()
+        lower, upper = self._bounds()
+        place = min(max(self._llr, lower), upper)
+        steps = self._sets * place / self._llr if self._llr else float(self._sets)
+        unit = 1 / (alternative - null)
+        mean, sigma = self._moments()
+        walked = self._sets * ((mean - 0.5) / sigma - (null + alternative) / 2)
+        if (
+            self.is_decided and walked * self._llr > 0
+        ):  # what was walked, where the exact LLR is far from its normal limit
+            unit = walked / self._llr
+        return Walk(steps, place * unit, lower * unit, upper * unit)
+
+    def _more_sets(self) -> float | None:
+        if self._sets < LEAST_SETS:
+            return None
+        if self.is_decided:
+            return 0.0
+        walk = self._walk()
+        return expected_steps(walk, walk.place / walk.steps)
+
+    def _estimates(self) -> tuple[Interval | None, Interval | None]:
+        if not self._sets:
+            return None, None
+        mean, sigma = self._moments()
+        effects = self._unbiased() if self.is_decided else self._plain(mean, sigma)
+        ends = _FLOOR / (self._sets + 2 * _FLOOR)
+        elos = [self._shape.elo_of(min(max(0.5 + effect * sigma, ends), 1 - ends)) for effect in effects]
+        return Interval(*elos), Interval(*map(self._shape.normalised_of, effects))
+
+    def _plain(self, mean: float, sigma: float) -> tuple[float, float, float]:
+        effect, error = (mean - 0.5) / sigma, _Z95 / math.sqrt(self._sets)
+        return effect, effect - error, effect + error
+
+    def _unbiased(self) -> tuple[float, float, float]:
+        """Return the median-unbiased effect, and the ends of its interval.
+
+        Where the effect is e, the LLR walks with a drift of e less the middle of both hypotheses.
+        """
+        walk, middle = self._walk(), sum(self._effects()) / 2
+        value, low, high = (unbiased_drift(walk, probability) + middle for probability in (0.5, 0.975, 0.025))
+        return value, low, high
+
+
+class _Ladder:
+    """The rungs of a walk, each a new height, which tell how far it passes a barrier on average."""
+
+    def __init__(self) -> None:
+        self._height: float | None = None
+        self._sum = 0.0
+        self._squares = 0.0
+
+    def climb(self, height: float) -> None:
+        """Take the next place of the walk; the first one is the ground."""
+        if self._height is None:
+            self._height = height
+        elif height > self._height:
+            rung, self._height = height - self._height, height
+            self._sum += rung
+            self._squares += rung * rung
+
+    @property
+    def overshoot(self) -> float:
+        """Half of the mean square of a rung over its mean: Siegmund, Sequential Analysis, 8.33."""
+        return self._squares / self._sum / 2 if self._sum else 0.0
+
+
+def _weights(counts: Floats) -> tuple[Floats, Floats]:
+    """Return the columns of counts that matter, the ends never without weight, and their scores from 0 to 1."""
+    matters = counts.reshape(-1, counts.shape[-1]).max(axis=0) > 0
+    matters[[0, -1]] = True
+    weights = counts[..., matters].astype(np.float64)
+    weights[..., [0, -1]] = np.maximum(weights[..., [0, -1]], _FLOOR)
+    return weights, np.flatnonzero(matters) / (counts.shape[-1] - 1)
