@@ -79,7 +79,7 @@
 
   const showDecision = (next) => {
     const isShown = next && isOwn(next.seat);
-    $("said").hidden = !(isShown && next.ask);
+    if ($("said").open) showSaid(isShown ? next : null);
     $("legal").replaceChildren();
     if (!next) { $("who").textContent = "The deal is over."; return; }
     if (!isShown) {
@@ -92,12 +92,14 @@
     $("legal").append(...(next.legal || []).map((action) => chip(action, action === next.action)));
     const chosen = $("legal").querySelector(".on");
     if (chosen) $("legal").scrollTop = chosen.offsetTop - 40;
-    if ($("said").open) showSaid(next);
   };
+
+  const actionWords = (part) => part.replace(/^[2-9TJQKA][cdhs]$/, table.cardWords)
+    .replace(/^(.)x(\d)$/, (_, rank, count) => `${table.cardWords(rank)} × ${count}`);
 
   const chip = (action, isChosen) => {
     const made = document.createElement("li");
-    made.textContent = (isChosen ? "✓ " : "") + action.split(":").map((part) => part.replace(/^([2-9TJQKA])([cdhs])$/, table.cardWords)).join(" ");
+    made.textContent = (isChosen ? "✓ " : "") + action.split(":").map((part) => actionWords(part)).join(" ");
     if (isChosen) {
       made.className = "on";
       made.setAttribute("aria-current", "true");
@@ -106,9 +108,12 @@
   };
 
   const showSaid = (next) => {
-    if (!next || !next.ask) return;
-    $("asked").textContent = lines(askMessage(next));
+    if (!next || !next.ask) {
+      $("asked").textContent = $("answered").textContent = "nothing that this view sees";
+      return;
+    }
     const { id } = next.ask;
+    $("asked").textContent = lines(askMessage(next));
     $("answered").textContent = next.words ? `${next.sent}` : lines({ type: "act", id, action: next.action, ...(next.note ? { note: next.note } : {}) });
   };
 
@@ -239,7 +244,7 @@
   $("view").addEventListener("change", () => look($("view").value === "" ? null : Number($("view").value)));
   $("slider").addEventListener("input", () => { now = Number($("slider").value); clearTimeout(timer); show(); });
   $("slider").addEventListener("change", () => play(false));
-  $("said").addEventListener("toggle", () => showSaid(decision()));
+  $("said").addEventListener("toggle", () => showDecision(decision()));
   document.querySelector(".steps tbody").addEventListener("click", (event) => {
     const row = event.target.closest("tr");
     if (row && !String(getSelection())) move(rows.indexOf(row));
