@@ -147,6 +147,7 @@
       bits: spent.map((time, seat) => isOwn(seat) ? [duration(time)] : []),
       lit: new Set(options.flatMap((action) => table.cardsOf(deal.game, action).slice(0, deal.game === "smokestack" ? 2 : 1))),
       chosen: cardsOf(isShown ? next.action : ""),
+      left: Number(/x(\d)$/.exec(isShown && next.action || "")?.[1] ?? 2),
       last: cardsOf(now && isKnown(now) && deal.game !== "avalanche" ? steps[now].action : ""),
     });
     showDecision(next);

@@ -12,12 +12,14 @@ const table = (() => {
 
   const cardWords = (code) => code === "*" ? "★" : code[0].replace("T", "10") + (SUITS[code[1]] || "");
 
-  // `shown` has sets of cards: those that may be played, that is played next, and that were played last.
+  // `shown` has sets of cards: those that may be played, that are played next, and that were
+  // played last; `left` of those that are played next are still to be drawn, as cards of a rank can be alike.
   const card = (code, shown) => {
     const face = make("span", `face ${code[1] || (code === "*" ? "joker" : "rank")}`);
     face.append(make("b", "", code === "*" ? "★" : code[0].replace("T", "10")));
     if (code[1]) face.append(make("span", "", SUITS[code[1]]));
-    for (const kind of ["lit", "chosen", "last"]) if (shown && shown[kind].has(code)) face.classList.add(kind);
+    for (const kind of ["lit", "last"]) if (shown && shown[kind].has(code)) face.classList.add(kind);
+    if (shown && shown.chosen.has(code) && shown.left-- > 0) face.classList.add("chosen");
     return face;
   };
 
@@ -113,7 +115,7 @@ const table = (() => {
   };
 
   // How many seats are at the left and at the right of the bottom one, of all others.
-  const sides = (others) => others < 3 ? 0 : others < 6 ? 1 : others < 9 ? 2 : 3;
+  const sides = (others) => others < 3 ? 0 : others < 5 ? 1 : others < 8 ? 2 : 3;
 
   const draw = (root, game, seen, names, shown) => {
     const drawn = DRAW[game](seen, names, shown);
