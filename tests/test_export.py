@@ -37,7 +37,7 @@ from arena.plan import Plan, plan_of
 from arena.records import BotRef
 from arena.sandbox import Level
 from arena.store import bots as kept_bots
-from arena.store import matches, ratings, tournaments
+from arena.store import corrections, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.tournaments import Tournament
 from arena.tournament import run
@@ -191,6 +191,22 @@ def test_all_that_is_kept_comes_back(whole: Path, everything_of: bytes, db: Data
         )
         assert list(db.execute(query)) == list(before.execute(query))
     assert (done.bots, done.tournaments, done.unverified) == (6, 4, 0)
+
+
+def test_a_void_match_is_exported_with_its_correction_and_still_verified(tmp_path: Path, db: Database) -> None:
+    with open_writer(tmp_path / "old.db") as old:
+        spring = play(old, Plan("swiss", {"avalanche": {}}, 3), refs(4), "spring")
+        with writing(old):
+            corrections.void(old, matches.played(old, spring.id)[0], "a storm", 9.0)
+        data = exported(old)
+        assert imported(db, data).unverified == 0
+        there, here = (list(rows.standings(one, [tournaments.get(one, spring.id)])) for one in (old, db))
+    assert here == there
+    assert exported(db) == data
+    assert [one.reason for one in corrections.corrections(db, 1)] == ["a storm"]
+    db.execute("UPDATE deal SET reason = 'none' WHERE match = (SELECT id FROM match WHERE state = 'void')")
+    found = [one.what for _, found in audit(db, [tournaments.get(db, 1)], whole=False) for one in found]
+    assert found == ["columns"] * 2
 
 
 def test_an_import_verifies_but_for_what_is_not_told_yet(everything_of: bytes, db: Database) -> None:

@@ -62,7 +62,7 @@ def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
         yield lines.Entrant(entrant.name, entrant.hash, entrant.games)
     told: set[int] = set()
     stages = {game: tournaments.round_stages(db, one.id, game) for game in plan_of(one).games}
-    for game, played, numbers in published(db, one):
+    for game, played, numbers in published(db, one, void=True):
         yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes)
         pools = ratings.pools_of_round(db, one.id, game, played.number)
         types = {pool.seats: pool.outcome_type for _, pool in pools}

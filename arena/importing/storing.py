@@ -148,7 +148,7 @@ class _Import:
 
     def _verify(self, stored: Tournament) -> None:
         """Execute all deals of a tournament again and mark those that do not come out the same."""
-        numbers = matches.played(self.db, stored.id)
+        numbers = matches.played(self.db, stored.id, void=True)
         rest = iter(numbers)
         secret = {stage_name(stored, stage) for stage in stored.stages if not stage.master}
         for count, found in audit(self.db, [stored], whole=False):

@@ -175,9 +175,14 @@ def last_deal(db: Database) -> tuple[int, int, int] | None:
     return None
 
 
-def played(db: Database, tournament: int) -> list[int]:
-    """Return the ids of the played matches of a tournament."""
-    query = "SELECT id FROM match WHERE tournament = ? AND state = 'played' ORDER BY id"
+def played(db: Database, tournament: int, *, void: bool = False) -> list[int]:
+    """Return the ids of the played matches of a tournament.
+
+    Args:
+        void: those too that an organiser took out of the results afterwards.
+    """
+    states = "('played', 'void')" if void else "('played')"
+    query = f"SELECT id FROM match WHERE tournament = ? AND state IN {states} ORDER BY id"
     return [number for (number,) in db.execute(query, (tournament,))]
 
 
