@@ -209,6 +209,25 @@ def test_a_void_match_is_exported_with_its_correction_and_still_verified(tmp_pat
     assert found == ["columns"] * 2
 
 
+def test_a_match_that_was_void_before_it_was_played_comes_back(tmp_path: Path, db: Database) -> None:
+    with open_writer(tmp_path / "old.db") as old:
+        spring = play(old, Plan("swiss", {"avalanche": {}}, 3), refs(12), "spring", stop_after=1)
+        *_, stuck = matches.unplayed(old, spring.id, "avalanche", 1)
+        with writing(old):
+            corrections.void(old, stuck, "a bot ends its lane", 9.0)
+        lanes = FakeLanes()
+        going = partial(run, old, spring, by_hash(refs(12)), lanes, lambda _: None, lambda: 2.0, lanes.stopping)
+        trio.run(going, clock=MockClock(autojump_threshold=0))
+        data = exported(old)
+        there = list(rows.standings(old, [tournaments.get(old, spring.id)]))
+    assert imported(db, data).unverified == 0
+    assert list(rows.standings(db, [tournaments.get(db, 1)])) == there
+    assert exported(db) == data
+    found = [line for line in parsed(data) if line["schema"] != "arena.export.correction/1"]
+    with open_writer(tmp_path / "third.db") as third:
+        is_refused(third, packed([*found[:-1], end(len(found) - 1)]), "never played, and no correction says why")
+
+
 def test_an_import_verifies_but_for_what_is_not_told_yet(everything_of: bytes, db: Database) -> None:
     imported(db, everything_of)
     everyone = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]

@@ -760,6 +760,8 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         ],
         "corrections.exclude": [lambda: corrections.exclude(db, "withdraw", spring.id, "bot-0", "because", 5.0)],
         "corrections.void": [lambda: corrections.void(db, played.id, "because", 5.0)],
+        "matches.mark_void": [lambda: matches.mark_void(db, played.id, "because")],
+        "matches.never_played": [lambda: matches.never_played(db, spring.id, "durak", 1)],
     }
 
 
