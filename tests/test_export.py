@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import re
@@ -27,7 +28,7 @@ from arena.build import prepare
 from arena.bundle import read_bundle
 from arena.cli.commands import app
 from arena.cli.site import Site, recall
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
 from arena.export import lines, rows
 from arena.export.everything import everything
 from arena.extension import changes
@@ -775,6 +776,17 @@ def test_one_tournament_can_be_chosen(whole: Path) -> None:
         assert {row["tournament"] for row in found} == {"stopped"}
     assert "there is no tournament 'none'" in str(arena("export", "games", "none", "--db", whole).exception)
     assert "are not of one tournament" in str(arena("export", "bots", "spring", "--db", whole).exception)
+
+
+def test_a_full_disk_is_told_with_the_file(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    told = arena("export", "games", "--db", whole, "-o", tmp_path / "games.csv")
+    assert isinstance(told.exception, InfraError)
+    assert f"{tmp_path}/games.csv cannot be written: No space left on device; make room" in str(told.exception)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_format_is_as_the_file_ends(whole: Path, tmp_path: Path) -> None:
