@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar, TypeVarTuple
 
 import trio
 import typer
+from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
@@ -130,6 +131,17 @@ def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
     plan = plan_for(config, len(entrants))
     check_plan(plan, entrants)
     dryrun.show(plan, entrants, config.seed, as_json=as_json)
+    if config.name is not None and db.is_file():
+        with open_reader(db) as opened:
+            _tell_begun(opened, config.name)
+
+
+def _tell_begun(db: Database, name: str) -> None:
+    """Tell that a plan is not that of the rest, if a tournament was begun before."""
+    stored = tournaments.find(db, name)
+    if stored is not None:
+        done, total = matches.count_played(db, stored.id), total_matches(db, stored)
+        say(f"{name} was begun before, and has played {done:,} of its {count_of(total, 'match')}; this is all of it")
 
 
 async def _run(asked: Asked) -> Tournament | None:
