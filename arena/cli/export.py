@@ -18,7 +18,7 @@ from arena.cli.app import DEFAULT_DB, Db, Json, Stderr, app
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.pages import REPLAYS, site
 from arena.cli.views import find_tournament
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
 from arena.export import rows
 from arena.export.everything import everything
 from arena.export.formats import WRITERS, Format
@@ -152,6 +152,10 @@ def _new_file(out: Path, *, force: bool) -> Iterator[IO[bytes]]:
         if out.exists() and not force:
             raise ConfigError(f"{out} was made by somebody else meanwhile; --force overwrites it")
         part.replace(out)
+    except OSError as error:
+        raise InfraError(
+            f"{out} cannot be written: {error.strerror}; make room (a full disk?), or name another file with -o"
+        ) from error
     finally:
         part.unlink(missing_ok=True)
 
