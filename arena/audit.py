@@ -57,7 +57,7 @@ def audit(
                 yield 0, [Difference(name, "master seed", "none, as it was imported unfinished", "32 bytes")]
         if one.kind != "play":
             yield 0, _guarded(one.name, partial(_check_tallies, db, one))
-        for number in matches.played(db, one.id):
+        for number in matches.played(db, one.id, void=True):
             deals = len(matches.columns(db, number))
             yield deals, _guarded(str(number), partial(_check_match, db, one, number, messages))
     if whole:

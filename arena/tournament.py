@@ -301,6 +301,10 @@ async def _play(
     spec = contest.spec(number)
     try:
         record = await play_until_valid(spec, executor, report, contest.lane_deaths)
+    except InfraError as error:
+        raise InfraError(
+            f"{error}; mend that and give the same command again, or take the match out by `arena void {number}`"
+        ) from error
     finally:
         places.release_on_behalf_of(number)
     with writing(contest.db):

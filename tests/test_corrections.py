@@ -16,7 +16,8 @@ from typer.testing import CliRunner, Result
 from arena.audit import audit
 from arena.cli.commands import app
 from arena.errors import ConfigError
-from arena.plan import Plan, final_standings
+from arena.plan import Plan, final_standings, table_scores
+from arena.records import Round, TableScore
 from arena.rules import Value
 from arena.store import corrections, matches, ratings, tournaments
 from arena.store.database import open_writer, writing
@@ -144,6 +145,49 @@ def test_a_match_void_after_the_next_round_was_scheduled_does_not_change_that_ro
         corrections.void(db, matches.played(db, spring.id)[0], "a storm", 9.0)
     assert play(db, tournaments.get(db, spring.id))
     assert differences(db, tournaments.get(db, spring.id)) == []
+
+
+@pytest.mark.parametrize("format_", ["swiss", "round-robin"])
+def test_a_match_that_cannot_be_played_is_void_and_the_tournament_goes_on(db: Database, format_: str) -> None:
+    spring = begin(db, Plan(format_, GAME, 3, decks=2), refs(4))  # type: ignore[arg-type]  # one of two words
+    (round_,) = [one for one, _ in _scheduled_round(db, spring)]
+    stuck, other = matches.unplayed(db, spring.id, "avalanche", round_.number)
+    with writing(db):
+        corrections.void(db, stuck, "a bot ends its lane", 9.0)
+    assert play(db, tournaments.get(db, spring.id), 4)
+    (found,) = [matches.match(db, stuck)]
+    assert found is not None
+    assert stuck not in matches.played(db, spring.id, void=True)
+    assert other in matches.played(db, spring.id)
+    rounds = tournaments.rounds(db, spring.id, "avalanche")
+    assert all(complete for _, complete in rounds)
+    scores = {score.table: score for score in table_scores(db, spring.id, "avalanche") if score.round == 1}
+    assert scores[found.entrants] == TableScore(1, found.entrants, ((0, 4), (4, 0)), 4, (0, 0))
+    assert differences(db, tournaments.get(db, spring.id)) == []
+    assert matches.count_played(db, spring.id) == spring.stages[0].match_count
+
+
+def _scheduled_round(db: Database, tournament: Tournament) -> list[tuple[Round, bool]]:
+    """Schedule the first round and stop before anything is played."""
+    lanes = FakeLanes()
+
+    async def main() -> None:
+        stopping = trio.Event()
+        stopping.set()
+        await run(db, tournament, by_hash(refs(4)), lanes, lambda _: None, lambda: 2.0, stopping)
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+    return tournaments.rounds(db, tournament.id, "avalanche")
+
+
+def test_ratings_do_not_need_a_match_that_was_played(db: Database) -> None:
+    spring = begin(db, Plan("round-robin", GAME, 1), refs(2))
+    _scheduled_round(db, spring)
+    with writing(db):
+        corrections.void(db, 1, "a bot ends its lane", 9.0)
+    assert play(db, tournaments.get(db, spring.id), 2)
+    assert ratings.pools(db) == []
+    assert [line.points for line in final_standings(db, spring, "avalanche")] == [0.5, 0.5]
 
 
 def test_with_too_few_left_a_swiss_ends(db: Database) -> None:

@@ -17,6 +17,7 @@ from arena.records import BotHash
 from arena.store import bots
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
+from tests.fakes_executor import begin, refs
 
 BOTS = Path(__file__).parents[1] / "bots"
 FOLDERS = ",".join(f"{BOTS / name}/" for name in ("random", "greedy", "knave"))
@@ -62,6 +63,16 @@ def test_a_seed_tells_the_pairings_that_will_be(tmp_path: Path) -> None:
     (game,) = told["games"]
     assert (game["rounds"], game["matches"], game["deals"]) == (4, 4, 8)
     assert sorted([*game["first"]["tables"][0], *game["first"]["byes"]]) == ["greedy", "knave", "random"]
+
+
+def test_a_plan_is_not_taken_for_the_rest_of_what_was_begun(tmp_path: Path) -> None:
+    db = tmp_path / "arena.db"
+    line = ("--bots", FOLDERS, "--games", "durak", "--format", "round-robin", "--name", "spring", "--db", db)
+    with open_writer(db) as opened:
+        assert "spring" not in dry(*line).stderr
+        begin(opened, Plan("round-robin", {"durak": {}}, 1), refs(3))
+    assert dry(*line).stderr.startswith("nothing was played or stored")
+    assert "spring was begun before, and has played 0 of its 3 matches; this is all of it" in dry(*line).stderr
 
 
 def test_submitted_bots_are_found_and_others_are_named(tmp_path: Path) -> None:

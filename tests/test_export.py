@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import re
@@ -27,7 +28,7 @@ from arena.build import prepare
 from arena.bundle import read_bundle
 from arena.cli.commands import app
 from arena.cli.site import Site, recall
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
 from arena.export import lines, rows
 from arena.export.everything import everything
 from arena.extension import changes
@@ -37,7 +38,7 @@ from arena.plan import Plan, plan_of
 from arena.records import BotRef
 from arena.sandbox import Level
 from arena.store import bots as kept_bots
-from arena.store import matches, ratings, tournaments
+from arena.store import corrections, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.tournaments import Tournament
 from arena.tournament import run
@@ -191,6 +192,41 @@ def test_all_that_is_kept_comes_back(whole: Path, everything_of: bytes, db: Data
         )
         assert list(db.execute(query)) == list(before.execute(query))
     assert (done.bots, done.tournaments, done.unverified) == (6, 4, 0)
+
+
+def test_a_void_match_is_exported_with_its_correction_and_still_verified(tmp_path: Path, db: Database) -> None:
+    with open_writer(tmp_path / "old.db") as old:
+        spring = play(old, Plan("swiss", {"avalanche": {}}, 3), refs(4), "spring")
+        with writing(old):
+            corrections.void(old, matches.played(old, spring.id)[0], "a storm", 9.0)
+        data = exported(old)
+        assert imported(db, data).unverified == 0
+        there, here = (list(rows.standings(one, [tournaments.get(one, spring.id)])) for one in (old, db))
+    assert here == there
+    assert exported(db) == data
+    assert [one.reason for one in corrections.corrections(db, 1)] == ["a storm"]
+    db.execute("UPDATE deal SET reason = 'none' WHERE match = (SELECT id FROM match WHERE state = 'void')")
+    found = [one.what for _, found in audit(db, [tournaments.get(db, 1)], whole=False) for one in found]
+    assert found == ["columns"] * 2
+
+
+def test_a_match_that_was_void_before_it_was_played_comes_back(tmp_path: Path, db: Database) -> None:
+    with open_writer(tmp_path / "old.db") as old:
+        spring = play(old, Plan("swiss", {"avalanche": {}}, 3), refs(12), "spring", stop_after=1)
+        *_, stuck = matches.unplayed(old, spring.id, "avalanche", 1)
+        with writing(old):
+            corrections.void(old, stuck, "a bot ends its lane", 9.0)
+        lanes = FakeLanes()
+        going = partial(run, old, spring, by_hash(refs(12)), lanes, lambda _: None, lambda: 2.0, lanes.stopping)
+        trio.run(going, clock=MockClock(autojump_threshold=0))
+        data = exported(old)
+        there = list(rows.standings(old, [tournaments.get(old, spring.id)]))
+    assert imported(db, data).unverified == 0
+    assert list(rows.standings(db, [tournaments.get(db, 1)])) == there
+    assert exported(db) == data
+    found = [line for line in parsed(data) if line["schema"] != "arena.export.correction/1"]
+    with open_writer(tmp_path / "third.db") as third:
+        is_refused(third, packed([*found[:-1], end(len(found) - 1)]), "never played, and no correction says why")
 
 
 def test_an_import_verifies_but_for_what_is_not_told_yet(everything_of: bytes, db: Database) -> None:
@@ -740,6 +776,17 @@ def test_one_tournament_can_be_chosen(whole: Path) -> None:
         assert {row["tournament"] for row in found} == {"stopped"}
     assert "there is no tournament 'none'" in str(arena("export", "games", "none", "--db", whole).exception)
     assert "are not of one tournament" in str(arena("export", "bots", "spring", "--db", whole).exception)
+
+
+def test_a_full_disk_is_told_with_the_file(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    told = arena("export", "games", "--db", whole, "-o", tmp_path / "games.csv")
+    assert isinstance(told.exception, InfraError)
+    assert f"{tmp_path}/games.csv cannot be written: No space left on device; make room" in str(told.exception)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_format_is_as_the_file_ends(whole: Path, tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ def test_lines_tell_rounds_faults_and_void_matches(monkeypatch: pytest.MonkeyPat
     assert display.line().endswith("faults=1")
 
 
+def test_the_rounds_of_a_ladder_do_not_say_again_how_it_is_stopped() -> None:
+    err = io.StringIO()
+    display = Display("bars", 4, Console(file=err, width=100))
+    display.start_from(1, silent=True)
+    assert err.getvalue() == ""
+    assert display.line().startswith("progress matches=1/4")
+
+
 def test_bars_show_the_round_and_the_whole() -> None:
     text, _ = told("bars")
     assert "tournament" in text

@@ -88,6 +88,20 @@ def test_a_failing_migration_leaves_nothing(path: Path, monkeypatch: pytest.Monk
         assert "match" in db.table_names()
 
 
+def test_a_database_whose_maker_was_killed_is_empty_for_readers(path: Path) -> None:
+    path.parent.mkdir()
+    made = sqlite3.connect(path)
+    made.execute("PRAGMA journal_mode = WAL")
+    made.close()
+    for outdated in (False, True):
+        with pytest.raises(ConfigError, match="is empty, not a database yet"), open_reader(path, outdated=outdated):
+            pass
+    with open_writer(path):
+        pass
+    with open_reader(path):
+        pass
+
+
 def test_an_empty_file_is_refused_by_readers_and_filled_by_the_writer(path: Path) -> None:
     path.parent.mkdir()
     path.touch()
@@ -790,6 +804,8 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         ],
         "corrections.exclude": [lambda: corrections.exclude(db, "withdraw", spring.id, "bot-0", "because", 5.0)],
         "corrections.void": [lambda: corrections.void(db, played.id, "because", 5.0)],
+        "matches.mark_void": [lambda: matches.mark_void(db, played.id, "because")],
+        "matches.never_played": [lambda: matches.never_played(db, spring.id, "durak", 1)],
     }
 
 

@@ -398,7 +398,8 @@ def test_a_machine_that_is_too_loaded_twice_stops_the_tournament(db: Database, o
     lanes = FakeLanes()
     lanes.void = OverloadError("too loaded")
     lanes.voids = {2: OVERLOADS}
-    with pytest.raises(InfraError, match=f"^match 2 was void {OVERLOADS} times; the last time: too loaded$"):
+    told = f"^match 2 was void {OVERLOADS} times; the last time: too loaded; mend that .* `arena void 2`$"
+    with pytest.raises(InfraError, match=told):
         play(other, begin(other, plan, bots), bots, lanes)
 
 
@@ -423,7 +424,8 @@ def test_a_match_that_is_void_too_often_stops_the_tournament_and_scores_nobody(d
     lanes = FakeLanes(shuffle=1)
     lanes.voids = {2: -1}
     spring = begin(db, plan, bots)
-    with pytest.raises(InfraError, match=f"^match 2 was void {ATTEMPTS} times; the last time: the lane died$"):
+    told = f"^match 2 was void {ATTEMPTS} times; the last time: the lane died; mend that .* `arena void 2`$"
+    with pytest.raises(InfraError, match=told):
         play(db, spring, bots, lanes)
     stored = matches.match(db, 2)
     assert stored is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.errors import InfraError
 from arena.sandbox.tree import children
 from arena.sandbox.warm import TooLarge, available_bytes, kept_warm, shared_folders, warm
 
@@ -61,4 +62,14 @@ async def test_it_is_read_before_the_scope_begins_and_the_reader_ends_with_it(
         assert problem == ""
         assert os.stat(path).st_atime_ns > 1 << 60
         (reader,) = set(children(os.getpid())) - set(before)
+        assert os.getsid(reader) != os.getsid(0), "Ctrl-C on the terminal does not reach it"
     assert reader not in children(os.getpid())
+
+
+async def test_a_reader_that_died_is_not_taken_for_one_that_has_read_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getpid", lambda: 1)  # so that it finds another parent, and ends
+    with pytest.raises(InfraError, match="has died"):
+        async with kept_warm([folder]):
+            raise AssertionError("it was taken for read")

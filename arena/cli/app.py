@@ -37,6 +37,9 @@ Db = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with a `schema` key instead of text.")]
 InBrowser = Annotated[bool, typer.Option("--open", help="Open it in the browser instead; no server is needed.")]
+Stderr = Annotated[
+    bool, typer.Option("--stderr", help="Replays show the end of a failed bot's stderr, which may hold its secrets.")
+]
 IsolationLevel = Annotated[
     Level | None, typer.Option("--isolation", help="Demand a level instead of taking the best that works.")
 ]

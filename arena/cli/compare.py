@@ -14,7 +14,7 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, EXIT_NO, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import by_hash, find_players
 from arena.cli.output import count_of, emit_json, emit_pairs, say
-from arena.cli.run import watch_signals
+from arena.cli.run import run_interruptibly, watch_signals
 from arena.cli.scale import Scale, elo_text, signed
 from arena.cli.site import Player, Site, check_jobs, check_places, open_site, open_site_lanes
 from arena.comparison import NEW, OLD, Comparison, begin, check_comparison, find_comparison
@@ -99,10 +99,11 @@ def compare(
     site = open_site(db, require_level(isolation, trusted=trusted))
     scale = Scale("events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines")
     with open_runner(db) as opened:
-        comparison, entrants = trio.run(_run, opened, site, asked, settings or [], lanes, scale, trusted)
-    if not comparison.is_over:
+        done = run_interruptibly(_run, opened, site, asked, settings or [], lanes, scale, trusted)
+    if done is None or not done[0].is_over:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
+    comparison, entrants = done
     if as_json:
         emit_json("compare/1", _document(comparison, entrants))
     else:

@@ -31,7 +31,10 @@ def void(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Take a match out of the results: in standings it counts as a tie of all at its table, in ratings not at all."""
+    """Take a match out of the results: in standings it counts as a tie of all at its table, in ratings not at all.
+
+    One that is not played yet, because a bot ends every lane that plays it, is not played any more.
+    """
 
     def correct(opened: Database, now: float) -> Correction:
         return corrections.void(opened, match, reason, now)

@@ -14,11 +14,11 @@ import msgspec
 import typer
 from sqlite_utils import Database
 
-from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.app import DEFAULT_DB, Db, Json, Stderr, app
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.pages import REPLAYS, site
 from arena.cli.views import find_tournament
-from arena.errors import ConfigError
+from arena.errors import ConfigError, InfraError
 from arena.export import rows
 from arena.export.everything import everything
 from arena.export.formats import WRITERS, Format
@@ -61,6 +61,7 @@ def export(
     replays: Annotated[
         str | None, typer.Option("--replays", help="Of site: all, faults, last:N or none.", show_default=REPLAYS)
     ] = None,
+    stderr: Stderr = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -68,10 +69,11 @@ def export(
     if what is What.SITE:
         if format is not None or out is not None:
             raise ConfigError("site is a folder of pages: arena export site DIR, without --format and --out")
-        site(of, db, replays or REPLAYS, force=force, as_json=as_json)
+        site(of, db, replays or REPLAYS, stderr=stderr, force=force, as_json=as_json)
         return
-    if replays is not None:
-        raise ConfigError(f"--replays is for `arena export site DIR`; leave it out for {what}")
+    if replays is not None or stderr:
+        option = "--stderr" if replays is None else "--replays"
+        raise ConfigError(f"{option} is for `arena export site DIR`; leave it out for {what}")
     _export(what, of, _format(what, format, out, as_json=as_json), out, db, force=force)
 
 
@@ -150,6 +152,10 @@ def _new_file(out: Path, *, force: bool) -> Iterator[IO[bytes]]:
         if out.exists() and not force:
             raise ConfigError(f"{out} was made by somebody else meanwhile; --force overwrites it")
         part.replace(out)
+    except OSError as error:
+        raise InfraError(
+            f"{out} cannot be written: {error.strerror}; make room (a full disk?), or name another file with -o"
+        ) from error
     finally:
         part.unlink(missing_ok=True)
 

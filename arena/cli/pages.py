@@ -24,7 +24,7 @@ REPLAYS = "last:300"
 """Some 40 MB with their JSON twins; all the replays of a long tournament are more than most hosts take."""
 
 
-def site(folder: str, db: Path, replays: str, *, force: bool, as_json: bool) -> None:
+def site(folder: str, db: Path, replays: str, *, stderr: bool, force: bool, as_json: bool) -> None:
     """Write all pages into a folder.
 
     Raises:
@@ -39,7 +39,7 @@ def site(folder: str, db: Path, replays: str, *, force: bool, as_json: bool) -> 
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     with open_reader(db) as opened:
         try:
-            written = write_site(opened, part, chosen, time.time())
+            written = write_site(opened, part, chosen, time.time(), stderr=stderr)
             _put(part, target, force=force)
         except OSError as error:
             raise ConfigError(f"{folder} cannot be written: {error.strerror}; name another folder") from None

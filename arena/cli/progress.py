@@ -110,9 +110,11 @@ class Display:
         else:
             self._console.print(Text(text), soft_wrap=True)
 
-    def start_from(self, done: int) -> None:
-        """Count what an earlier run has played, and say how this one is stopped."""
+    def start_from(self, done: int, *, silent: bool = False) -> None:
+        """Count what has been played before, and say it and how a run is stopped unless that was said."""
         self._pace = Pace(self._pace.total, done)
+        if silent:
+            return
         if done and self._mode in ("bars", "lines"):
             self.remark(f"{done:,} of {self._pace.total:,} matches were played before")
         if self._mode == "bars":

@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, TypeVarTuple
 
 import msgspec
 import trio
 import typer
+from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
@@ -36,6 +37,9 @@ from arena.store.database import open_reader, open_runner
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import Memory
 from arena.tournament import run as play_all
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 @app.command(
@@ -108,7 +112,7 @@ def run(
         say(f"isolation is {site.level} here ({available_level()[1]}); `arena doctor` says more")
     mode: Mode = "events" if as_json else "quiet" if quiet else "bars" if sys.stderr.isatty() else "lines"
     with open_runner(db) as opened:
-        found = trio.run(_run, Asked(opened, site, config, lanes, mode, trusted, extend, forever))
+        found = run_interruptibly(_run, Asked(opened, site, config, lanes, mode, trusted, extend, forever))
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -150,6 +154,17 @@ def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
         challengers = tuple(one.number for one in entrants if base_name(one) in plan.challengers)
         plan = msgspec.structs.replace(plan, cast=Cast(challengers=challengers))
     dryrun.show(plan, entrants, config.seed, as_json=as_json)
+    if config.name is not None and db.is_file():
+        with open_reader(db) as opened:
+            _tell_begun(opened, config.name)
+
+
+def _tell_begun(db: Database, name: str) -> None:
+    """Tell that a plan is not that of the rest, if a tournament was begun before."""
+    stored = tournaments.find(db, name)
+    if stored is not None:
+        done, total = matches.count_played(db, stored.id), total_matches(db, stored)
+        say(f"{name} was begun before, and has played {done:,} of its {count_of(total, 'match')}; this is all of it")
 
 
 async def _run(asked: Asked) -> Tournament | None:
@@ -241,7 +256,7 @@ async def _play(
                     break
                 tournament, players = following
                 _announce_next(asked, tournament)
-                finished = await play(tournament, players)
+                finished = await play(tournament, players, silent=True)
         nursery.cancel_scope.cancel()
     return tournament if finished else None
 
@@ -255,10 +270,15 @@ async def _play_shown(
     stopping: trio.Event,
     shown: list[Display],
     memory: Memory,
+    silent: bool = False,
 ) -> bool:
-    """Play what is left of the stages there are, and show it; return False if it was stopped."""
+    """Play what is left of the stages there are, and show it; return False if it was stopped.
+
+    Args:
+        silent: do not say again what was said when the run began.
+    """
     display = Display(asked.mode, total_matches(asked.db, tournament))
-    display.start_from(matches.count_played(asked.db, tournament.id))
+    display.start_from(matches.count_played(asked.db, tournament.id), silent=silent)
     bots = await _bots(asked, tournament, players)
     shown[:] = [display]
     async with trio.open_nursery() as nursery:
@@ -283,6 +303,20 @@ async def _bots(asked: Asked, tournament: Tournament, players: Sequence[Player])
 def _remark(shown: Sequence[Display], text: str) -> None:
     for display in shown:
         display.remark(text)
+
+
+def run_interruptibly(main: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T | None:
+    """Run; return None if it was interrupted while nobody watched signals, since nothing was being played yet.
+
+    SIGTERM is then the same as Ctrl-C.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        return trio.run(main, *args)
+    except KeyboardInterrupt:
+        return None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 async def watch_signals(stopping: trio.Event, scope: trio.CancelScope, remark: Callable[[str], None]) -> None:

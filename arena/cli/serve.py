@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.app import DEFAULT_DB, Db, Json, Stderr, app
 from arena.cli.output import emit_json, say
 from arena.errors import ConfigError
 from arena.store.database import open_reader
@@ -26,6 +26,7 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option("--name", help="A name that browsers call this host by, e.g. behind a proxy.")
     ] = None,
+    stderr: Stderr = False,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
@@ -36,7 +37,7 @@ def serve(
         pass  # there is one, and it can be read
     with _bound(host, port) as listener, contextlib.suppress(KeyboardInterrupt):
         url = _url(host, listener.getsockname()[1])
-        Server(db, [host, *(name or [])], lambda: _told(url, as_json=as_json)).run([listener])
+        Server(db, [host, *(name or [])], lambda: _told(url, as_json=as_json), stderr=stderr).run([listener])
 
 
 def _told(url: str, *, as_json: bool) -> None:

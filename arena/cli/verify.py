@@ -67,7 +67,7 @@ def reveal(
     """Show the commitment of each stage of a tournament and, once it is finished, its master seed and what follows."""
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
-        played = [matches.match(opened, number) for number in matches.played(opened, found.id)]
+        played = [matches.match(opened, number) for number in matches.played(opened, found.id, void=True)]
     if as_json:
         emit_json("reveal/1", revealed(found, [match for match in played if match is not None]))
         return

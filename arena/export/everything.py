@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from sqlite_utils import Database
@@ -62,27 +62,25 @@ def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
         yield lines.Entrant(entrant.name, entrant.hash, entrant.games)
     told: set[int] = set()
     stages = {game: tournaments.round_stages(db, one.id, game) for game in plan_of(one).games}
-    for game, played, numbers in published(db, one):
+    for game, played, numbers in published(db, one, void=True):
         yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes)
         pools = ratings.pools_of_round(db, one.id, game, played.number)
         types = {pool.seats: pool.outcome_type for _, pool in pools}
         for number in numbers:
             yield from _match(db, number, types)
-            told.add(number)
+        never = matches.never_played(db, one.id, game, played.number)
+        for number in never:
+            yield lines.Unplayed(**_scheduled(db, number, types))
+        told.update(numbers, never)
     for made in corrections(db, one.id):
         if made.match is None or made.match in told:  # else of a round that is not complete, so that nothing is known
             yield lines.Correction(made.kind, made.entrant, made.match, made.rounds, made.reason, made.made_at)
 
 
 def _match(db: Database, number: int, types: Mapping[int, OutcomeType]) -> Iterator[lines.Line]:
-    match, record = of_match(db, number)
+    _, record = of_match(db, number)
     yield lines.Match(
-        id=number,
-        table=match.entrants,
-        rule_set=match.rule_set,
-        outcome_type=types[match.pool_seats],
-        decks=tuple(key.hex() for key in match.decks),
-        legs=match.legs,
+        **_scheduled(db, number, types),
         isolation=record.isolation,
         engine=record.engine,
         protocol=record.protocol,
@@ -93,6 +91,20 @@ def _match(db: Database, number: int, types: Mapping[int, OutcomeType]) -> Itera
     )
     for deal in matches.each_record(db, number):
         yield from _deal(record, deal)
+
+
+def _scheduled(db: Database, number: int, types: Mapping[int, OutcomeType]) -> dict[str, Any]:
+    """Return the fields of `lines.Scheduled`."""
+    match = matches.match(db, number)
+    assert match is not None
+    return {
+        "id": number,
+        "table": match.entrants,
+        "rule_set": match.rule_set,
+        "outcome_type": types[match.pool_seats],
+        "decks": tuple(key.hex() for key in match.decks),
+        "legs": match.legs,
+    }
 
 
 def _deal(record: MatchRecord, deal: DealRecord) -> Iterator[lines.Line]:

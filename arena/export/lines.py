@@ -4,7 +4,7 @@ Each line is one JSON document that names its `schema`. They come in this order,
 above it that it can belong to:
 
     begin, bot ..., submission ..., (tournament, stage ..., entrant ...,
-    (round, (match, (deal, steps ...) ...) ...) ..., correction ...) ..., end
+    (round, (match, (deal, steps ...) ...) ..., unplayed ...) ..., correction ...) ..., end
 
 The types below are what a reader may rely on. A file may come from anybody, so every number, text and list is bounded.
 """
@@ -128,8 +128,8 @@ class Round(_Line, frozen=True, tag="arena.export.round/1"):
     byes: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
 
 
-class Match(_Line, frozen=True, tag="arena.export.match/1"):
-    """A match of the round, as played.
+class Scheduled(_Line, frozen=True):
+    """A match of the round, as scheduled.
 
     Attributes:
         table: the entrants, by their place at the table.
@@ -142,6 +142,15 @@ class Match(_Line, frozen=True, tag="arena.export.match/1"):
     outcome_type: OutcomeType
     decks: Annotated[tuple[Key, ...], Meta(min_length=1)]
     legs: Annotated[tuple[Seating, ...], Meta(min_length=1)]
+
+
+class Unplayed(Scheduled, frozen=True, tag="arena.export.unplayed/1"):
+    """A match of the round that is void without having been played."""
+
+
+class Match(Scheduled, frozen=True, tag="arena.export.match/1"):
+    """A match of the round, as played."""
+
     isolation: Word
     engine: Word
     protocol: Index
@@ -233,5 +242,5 @@ class End(_Line, frozen=True, tag="arena.export.end/1"):
 
 
 Line: TypeAlias = (
-    Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Deal | Steps | Correction | End
+    Begin | Bot | Submission | Tournament | Stage | Entrant | Round | Match | Unplayed | Deal | Steps | Correction | End
 )

@@ -174,18 +174,21 @@ def games(db: Database, chosen: Iterable[Tournament]) -> Iterator[GameRow]:
                 yield _game_row(one, match, record, deal, complete=is_complete, unverified=is_unverified)
 
 
-def published(db: Database, one: Tournament) -> Iterator[tuple[str, Round, list[int]]]:
+def published(db: Database, one: Tournament, *, void: bool = False) -> Iterator[tuple[str, Round, list[int]]]:
     """Yield the rounds of which everything may be told: their game, the round, and the ids of its matches.
 
     That is the complete ones, and what has been played of a play that is finished.
+
+    Args:
+        void: matches that were taken out of the results too.
     """
-    done = set(matches.played(db, one.id))
+    done = set(matches.played(db, one.id, void=void))
     is_over = one.kind == "play" and one.finished_at is not None and bool(done)
     for game in plan_of(one).games:
         for played, complete in tournaments.rounds(db, one.id, game):
-            numbers = [number for number, _ in matches.tables(db, one.id, game, played.number)]
+            numbers = [number for number, _ in matches.tables(db, one.id, game, played.number) if number in done]
             if complete or is_over:
-                yield game, played, [number for number in numbers if complete or number in done]
+                yield game, played, numbers
 
 
 def of_match(db: Database, number: int) -> tuple[StoredMatch, MatchRecord]:

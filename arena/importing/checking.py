@@ -111,7 +111,7 @@ def check_correction(read: Lines, line: lines.Correction, plan: Plan, entrants: 
     read.check({*line.rounds} <= plan.games.keys(), "a correction of games that the tournament does not play")
 
 
-def check_match(read: Lines, game: str, line: lines.Match, plan: Plan) -> None:
+def check_match(read: Lines, game: str, line: lines.Scheduled, plan: Plan) -> None:
     """Raise ConfigError if a match of a game cannot be one of a tournament that plays this."""
     seats = len(line.table)
     read.check(seats in (plan.seats, plan.seats - 1), f"a table of {seats}, but tables have {plan.seats} seats")

@@ -132,9 +132,12 @@ class _Import:
         for played in self.read.all_of(lines.Round):
             read.add(played)
         for made in self.read.all_of(lines.Correction):
-            own = matches.played(self.db, stored.id)
+            own = {*matches.played(self.db, stored.id), *read.never_played}
             check_correction(self.read, made, plan_of(stored), len(entrants), own)
+            read.never_played -= {made.match}
             add_correction(self.db, Correction(tournament=stored.id, **msgspec.structs.asdict(made)))
+        unsaid = "before it, a match was never played, and no correction says why"
+        self.read.check(not read.never_played, unsaid)
         self.done.tournaments += 1
         self.done.matches += read.by_stage.total()
         for stage in stored.stages if stored.kind == "tournament" else ():
@@ -148,7 +151,7 @@ class _Import:
 
     def _verify(self, stored: Tournament) -> None:
         """Execute all deals of a tournament again and mark those that do not come out the same."""
-        numbers = matches.played(self.db, stored.id)
+        numbers = matches.played(self.db, stored.id, void=True)
         rest = iter(numbers)
         secret = {stage_name(stored, stage) for stage in stored.stages if not stage.master}
         for count, found in audit(self.db, [stored], whole=False):
@@ -193,10 +196,16 @@ class _Import:
 
 
 class _Rounds:
-    """The rounds of a tournament that is being imported."""
+    """The rounds of a tournament that is being imported.
+
+    Attributes:
+        by_stage: how many of its matches were played.
+        never_played: the matches that are void without having been played, and that no correction has named yet.
+    """
 
     def __init__(self, db: Database, read: Lines, stored: Tournament, entrants: Sequence[Entrant]) -> None:
         self.by_stage: Counter[int] = Counter()
+        self.never_played: set[int] = set()
         self._db = db
         self._read = read
         self._stored = stored
@@ -219,10 +228,12 @@ class _Rounds:
         tournaments.add_round(self._db, self._stored.id, line.game, Round(due, (), line.byes), [], 0, line.stage)
         seen = set(line.byes)
         for match in self._read.all_of(lines.Match):
-            self._check_players(line.game, match.table, seen)
-            if not self._may_repeat:
-                seen.update(match.table)
-            self._add_match(line, match)
+            self._schedule(line, match, seen)
+            self._add_deals(match)
+        for void in self._read.all_of(lines.Unplayed):
+            self._schedule(line, void, seen)
+            matches.mark_void(self._db, void.id, "")  # its correction, which follows, says why
+            self.never_played.add(void.id)
         if self._stored.kind == "tournament":
             tournaments.complete_round(self._db, self._stored.id, line.game, due)
 
@@ -238,8 +249,16 @@ class _Rounds:
             self._read.check(known, f"entrant {number} is not there, or does not play {game}")
         self._read.check(len({*players} - seen) == len(players), "an entrant is there twice in a round")
 
-    def _add_match(self, of: lines.Round, line: lines.Match) -> None:
+    def _schedule(self, of: lines.Round, line: lines.Scheduled, seen: set[int]) -> None:
+        """Store a match as it was scheduled.
+
+        Args:
+            seen: who sits somewhere in the round; those at its table are added.
+        """
         stored, stage, read = self._stored, self._stage, self._read
+        self._check_players(of.game, line.table, seen)
+        if not self._may_repeat:
+            seen.update(line.table)
         is_own = 0 <= line.id - stage.first_match < stage.match_count
         read.check(is_own, f"{line.id} is no match of {stage_name(stored, stage)}")
         check_match(read, of.game, line, plan_of(stage))
@@ -247,6 +266,10 @@ class _Rounds:
         decks = tuple(bytes.fromhex(key) for key in line.decks)
         scheduled = Scheduled(pool, line.table, decks, line.legs)
         tournaments.add_match(self._db, line.id, stored.id, of.game, of.number, scheduled)
+
+    def _add_deals(self, line: lines.Match) -> None:
+        """Store a match as it was played."""
+        read = self._read
         deals: list[DealRecord] = []
         faults: list[Fault] = []
         for deal in read.all_of(lines.Deal):
@@ -257,7 +280,7 @@ class _Rounds:
         read.check(len(deals) == due, f"before it, match {line.id} has {len(deals)} of its {due} deals")
         told = (line.isolation, line.engine, line.protocol, line.machine, line.core, line.started_at, line.duration_us)
         matches.record(self._db, MatchRecord(line.id, tuple(deals), tuple(faults), *told))
-        self.by_stage[stage.number] += 1
+        self.by_stage[self._stage.number] += 1
 
     def _deal(self, line: lines.Deal) -> DealRecord:
         moves = list(line.steps)

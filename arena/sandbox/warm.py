@@ -89,15 +89,24 @@ async def kept_warm(folders: Iterable[Path]) -> AsyncIterator[str]:
 
     Yields:
         Why it cannot be kept in memory, or an empty string; once all of it has been read.
+
+    Raises:
+        InfraError: that process was killed before.
     """
     line = [sys.executable, "-P", "-m", "arena.sandbox.warm", str(os.getpid()), *map(str, folders)]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(folder or os.getcwd() for folder in sys.path)}
-    # Forked by this thread, which lives as long as the runner: the signal of a parent's death follows it.
-    process = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)  # noqa: ASYNC220
+    # Forked by this thread, which lives as long as the runner: the signal of a parent's death follows it. A session of
+    # its own, since Ctrl-C on the terminal is for the runner.
+    process = subprocess.Popen(  # noqa: ASYNC220
+        line, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True
+    )
     assert process.stdout is not None
     try:
         await trio.lowlevel.wait_readable(process.stdout.fileno())
-        yield process.stdout.readline().decode().strip()
+        told = process.stdout.readline()
+        if not told:
+            raise InfraError("what reads the files that bots may read has died; give the same command again")
+        yield told.decode().strip()
     finally:
         trio.lowlevel.notify_closing(process.stdout.fileno())
         process.kill()

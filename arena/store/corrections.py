@@ -51,19 +51,18 @@ def last_correction(db: Database) -> int:
 
 
 def void(db: Database, number: int, reason: str, now: float) -> Correction:
-    """Take a played match out of the results.
+    """Take a match out of the results; one that was not played yet is not played any more.
 
     Raises:
-        ConfigError: there is no such match, it was not played, or it is no match of a tournament.
+        ConfigError: there is no such match, it is void already, or it is no match of a tournament.
     """
     found = matches.match(db, number)
     if found is None:
         raise ConfigError(f"there is no match {number}; a match is the first number of a deal's name, 17 of 17-3-0")
     if tournaments.get(db, found.tournament).kind != "tournament":
         raise ConfigError(f"match {number} was only played for its replay; it counts nowhere")
-    if found.state != "played":
-        state = "void already" if found.state == "void" else "not played yet"
-        raise ConfigError(f"match {number} is {state}")
+    if found.state == "void":
+        raise ConfigError(f"match {number} is void already")
     return _add(db, "void", found.tournament, None, number, reason, now)
 
 
@@ -108,7 +107,7 @@ def add(db: Database, made: Correction) -> None:
     """Store a correction as it was made, here or elsewhere; a void match is marked."""
     rounds = made.rounds
     if made.match is not None:
-        db.execute("UPDATE match SET state = 'void', reason = ? WHERE id = ?", (made.reason, made.match))
+        matches.mark_void(db, made.match, made.reason)
     row = {**msgspec.structs.asdict(made), "rounds": msgspec.json.encode(rounds).decode()}
     names = ", ".join(row)
     db.execute(f"INSERT INTO correction ({names}) VALUES ({', '.join(f':{name}' for name in row)})", row)

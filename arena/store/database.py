@@ -75,7 +75,10 @@ def open_reader(path: Path, *, outdated: bool = False) -> Iterator[Database]:
     _check_there(path)
     with explained(path, reading=True), _connected_reader(path) as db:
         _check_ours(db, path)
-        if not outdated and (before := schema.version(db)) < (known := len(schema.known())):
+        before = schema.version(db)
+        if not before:  # whoever made it was killed before anything was in it
+            raise ConfigError(_empty(path))
+        if not outdated and before < (known := len(schema.known())):
             raise ConfigError(
                 f"database {path} is of schema version {before}, older than version {known}, which this arena reads; "
                 "`arena db migrate` brings it up to date, with a backup beside it"
@@ -91,9 +94,13 @@ def _check_there(path: Path) -> None:
         if not path.is_file():
             raise ConfigError(f"there is no database at {path} yet; {_MAKES_ONE}")
         if not path.stat().st_size and not _wal_bytes(path):
-            raise ConfigError(f"{path} is empty, not a database yet; {_MAKES_ONE}")
+            raise ConfigError(_empty(path))
     except OSError as error:
         raise of_system(path, error, "read") from None
+
+
+def _empty(path: Path) -> str:
+    return f"{path} is empty, not a database yet; {_MAKES_ONE}"
 
 
 @contextlib.contextmanager

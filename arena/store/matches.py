@@ -80,10 +80,10 @@ def unplayed(db: Database, tournament: int, game: str, round_number: int) -> lis
 
 
 def count_played(db: Database, tournament: int, stage: int | None = None) -> int:
-    """Return the number of played matches of a tournament, or of one stage of it."""
+    """Return the number of matches of a tournament, or of one stage of it, that are played, or void by now."""
     query = (
         "SELECT count(*) FROM round r JOIN match m ON m.tournament = r.tournament AND m.game = r.game "
-        "AND m.round = r.number WHERE r.tournament = ? AND m.state = 'played'"
+        "AND m.round = r.number WHERE r.tournament = ? AND m.state != 'scheduled'"
     )
     if stage is None:
         return int(db.execute(query, (tournament,)).fetchone()[0])
@@ -175,9 +175,28 @@ def last_deal(db: Database) -> tuple[int, int, int] | None:
     return None
 
 
-def played(db: Database, tournament: int) -> list[int]:
-    """Return the ids of the played matches of a tournament."""
-    query = "SELECT id FROM match WHERE tournament = ? AND state = 'played' ORDER BY id"
+def mark_void(db: Database, number: int, reason: str) -> None:
+    """Take a match out of the results."""
+    db.execute("UPDATE match SET state = 'void', reason = ? WHERE id = ?", (reason, number))
+
+
+def never_played(db: Database, tournament: int, game: str, round_number: int) -> list[int]:
+    """Return the ids of the matches of a round that are void without having been played."""
+    query = (
+        "SELECT id FROM match WHERE tournament = ? AND game = ? AND round = ? AND state = 'void' AND machine IS NULL "
+        "ORDER BY id"
+    )
+    return [number for (number,) in db.execute(query, (tournament, game, round_number))]
+
+
+def played(db: Database, tournament: int, *, void: bool = False) -> list[int]:
+    """Return the ids of the played matches of a tournament.
+
+    Args:
+        void: those too that an organiser took out of the results afterwards.
+    """
+    states = "('played', 'void')" if void else "('played')"
+    query = f"SELECT id FROM match WHERE tournament = ? AND state IN {states} AND machine IS NOT NULL ORDER BY id"
     return [number for (number,) in db.execute(query, (tournament,))]
 
 

@@ -13,7 +13,7 @@ from sqlite_utils import Database
 
 from arena.errors import ConfigError
 from arena.records import TableScore
-from arena.schedule.scores import table_score
+from arena.schedule.scores import table_score, tied
 from arena.store import matches
 
 
@@ -36,18 +36,28 @@ def add(db: Database, tournament: int, game: str, number: int) -> None:
 
 
 def fresh(db: Database, tournament: int, game: str, number: int) -> Iterator[tuple[int, TableScore]]:
-    """Yield the matches of a round that were played with what their deals come to, in order.
+    """Yield the matches of a round with what their deals come to, in order; a tie for one that is void unplayed.
 
     Raises:
         ConfigError: the deals of a match do not fit together.
     """
+    void = set(matches.never_played(db, tournament, game, number))
     for match, table in matches.tables(db, tournament, game, number):
-        if deals := matches.deals(db, match):
+        if match in void:
+            yield match, _tie(db, match, number, table)
+        elif deals := matches.deals(db, match):
             try:
                 yield match, table_score(number, table, deals)
             except (ValueError, IndexError) as error:
                 text = f"the deals of match {match} are damaged ({error}); take the database from a backup"
                 raise ConfigError(text) from None
+
+
+def _tie(db: Database, match: int, number: int, table: tuple[int, ...]) -> TableScore:
+    """Return the score of a match as if everybody had tied in all deals that it was to have."""
+    stored = matches.match(db, match)
+    assert stored is not None
+    return tied(TableScore(number, table, (), len(stored.decks) * len(stored.legs), (0,) * len(table)))
 
 
 def scores(db: Database, tournament: int, game: str) -> Iterator[tuple[int, TableScore]]:

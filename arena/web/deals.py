@@ -1,12 +1,8 @@
-"""A match with its deals, and the replay of a deal."""
+"""A match with its deals."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from arena.errors import ConfigError, IllegalAction
 from arena.records import DealRecord
-from arena.retelling import Moment, moments
 from arena.store import matches, overview
 from arena.store.matches import StoredMatch
 from arena.store.overview import MatchRow
@@ -20,11 +16,9 @@ from arena.web.page import (
     deal_name,
     game_path,
     isolation_words,
-    match_path,
     replay_path,
-    tournament_path,
 )
-from arena.words import action_words, event_words, reason_words, rule_words
+from arena.words import reason_words, rule_words
 
 
 def match(source: Source, number: int) -> Page | None:
@@ -39,7 +33,7 @@ def match(source: Source, number: int) -> Page | None:
         "decks": len(stored.decks),
         "legs": len(stored.legs),
         "isolation": isolation_words(stored.isolation) if stored.isolation else None,
-        "deals": [_deal_data(source, stored, row, deal) for deal in _deals(source, row)],
+        "deals": [deal_data(stored, row, deal) for deal in _deals(source, row)],
         "fault_rows": fault_rows(source, match=number),
     }
     return Page("match", f"Match {number}", data, "tournaments.html")
@@ -53,7 +47,8 @@ def _deals(source: Source, row: MatchRow) -> list[DealRecord]:
     return matches.records(source.db, row.id) if row.state != "scheduled" else []
 
 
-def _deal_data(source: Source, stored: StoredMatch, row: MatchRow, deal: DealRecord) -> Data:
+def deal_data(stored: StoredMatch, row: MatchRow, deal: DealRecord) -> Data:
+    """Return a deal: who sat where, what came of it, and where its replay is."""
     name = deal_name(stored.id, deal.deck, deal.leg)
     thinking = [0] * len(deal.seating)
     for step in deal.steps:
@@ -76,67 +71,4 @@ def _deal_data(source: Source, stored: StoredMatch, row: MatchRow, deal: DealRec
         "reason": reason_words(stored.game, deal.reason),
         "steps": len(deal.steps),
         "rated": deal.rated,
-    }
-
-
-def replay(source: Source, match: int, deck: int, leg: int) -> Page | None:
-    """Return a deal step by step; None while its round is not complete, since its tables share their decks."""
-    deal = deal_name(match, deck, leg)
-    row, stored = overview.match_row(source.db, match), matches.match(source.db, match)
-    played = matches.deal(source.db, match, deck, leg) if row and row.published else None
-    if row is None or stored is None or played is None:
-        return None
-    data = {
-        **_of_deal(source, stored, row, played),
-        **_told(stored, played),
-        "faults": [one for one in fault_rows(source, match=match) if one["deal"] == deal],
-    }
-    return Page("replay", f"{stored.game.title()} · deal {deal}", data, "tournaments.html")
-
-
-def _of_deal(source: Source, stored: StoredMatch, row: MatchRow, played: DealRecord) -> Data:
-    return {
-        **_deal_data(source, stored, row, played),
-        "game": stored.game,
-        "match": stored.id,
-        "match_page": match_path(stored.id),
-        "tournament": row.tournament,
-        "tournament_page": tournament_path(row.tournament, row.kind),
-        "round": row.round,
-        "rule_set": stored.rule_set,
-        "started_at": row.started_at,
-    }
-
-
-def _told(stored: StoredMatch, played: DealRecord) -> Data:
-    """Return the moments of a deal, or why there are none."""
-    names = [stored.names[place] for place in played.seating]
-    told: list[Data] = []
-    try:
-        told.extend(_moment(stored.game, moment, names) for moment in moments(stored, played))
-    except IllegalAction as error:
-        return {"moments": told, "problem": f"the deal breaks the rules: {error}"}
-    except ConfigError as error:  # it is of another version of the rules
-        return {"moments": told, "problem": str(error)}
-    return {"moments": told, "problem": None}
-
-
-def _moment(game: str, moment: Moment, names: list[str]) -> Data:
-    """Return a step and the position after it; `seen_by` is None where everybody saw an event."""
-    step, state = moment.step, moment.state
-    observation: Any = state.observation(None)
-    return {
-        "number": moment.number,
-        "seat": step.seat if step else None,
-        "name": names[step.seat] if step else None,
-        "action": step.action if step else None,
-        "words": action_words(step.action) if step else "the deal begins",
-        "elapsed_us": step.elapsed_us if step else None,
-        "note": step.note if step else "",
-        "events": [
-            {**event.message(), "seen_by": event.seen_by, "words": event_words(game, event, names)}
-            for event in moment.events
-        ],
-        "observation": observation,
-        "legal": {str(actor): state.legal_actions(actor) for actor in state.actors},
     }

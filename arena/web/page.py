@@ -38,10 +38,15 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """A database at one moment."""
+    """A database at one moment.
 
-    def __init__(self, db: Database) -> None:
+    Attributes:
+        stderr: the end of what a failed bot wrote to stderr may be shown; it can hold secrets of its author.
+    """
+
+    def __init__(self, db: Database, *, stderr: bool = False) -> None:
         self.db = db
+        self.stderr = stderr
 
     @cached_property
     def pools(self) -> list[PoolRow]:

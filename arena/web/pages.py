@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from arena.plan import plan_of
 from arena.store import overview, tournaments
-from arena.web import bots, deals, downloads, faults, leaderboards, rounds, texts
+from arena.web import bots, deals, downloads, faults, leaderboards, replays, rounds, texts
 from arena.web.page import (
     Page,
     Source,
@@ -73,7 +73,7 @@ _ROUTES: list[tuple[str, Maker]] = [
     ("bots", bots.bot_list),
     (f"b/{_PART}", _bot),
     (f"m/{_NUMBER}", lambda source, number: deals.match(source, int(number))),
-    (f"r/{_NUMBER}-{_NUMBER}-{_NUMBER}", lambda source, *key: deals.replay(source, *map(int, key))),
+    (f"r/{_NUMBER}-{_NUMBER}-{_NUMBER}", lambda source, *key: replays.replay(source, *map(int, key))),
     ("faults", faults.fault_list),
     ("data", lambda source: downloads.data_page()),
     (f"docs/({'|'.join(texts.TEXTS)})", _text),

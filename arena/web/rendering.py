@@ -12,7 +12,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from arena.web import charts, texts
+from arena.web import charts, replays, texts
 from arena.web.page import Page
 from arena.words import harmless
 
@@ -84,7 +84,15 @@ def html(page: Page, path: str, frame: Frame) -> bytes:
         return Markup(f'<a href="{root}{target}"{class_}>{words}</a>')
 
     template = _environment().get_template(f"{page.kind}.html")
-    shown = {"root": root, "link": link, "page": page, "frame": frame, "twin": f"{path[:-5]}.json", "policy": POLICY}
+    shown = {
+        "embedded": lambda: replays.embedded(page.data),
+        "root": root,
+        "link": link,
+        "page": page,
+        "frame": frame,
+        "twin": f"{path[:-5]}.json",
+        "policy": POLICY,
+    }
     return harmless(template.render({**page.data, **shown})).encode()  # all of it at once: nothing can slip by
 
 

@@ -74,8 +74,9 @@ class _State:
 class Site:
     """The pages of a database, each made once for each state of it."""
 
-    def __init__(self, db: Path) -> None:
+    def __init__(self, db: Path, *, stderr: bool = False) -> None:
         self._db = db
+        self._stderr = stderr
         self._state = _State(())
         self._lock = threading.Lock()
 
@@ -104,7 +105,7 @@ class Site:
         name, _, end = path.rpartition(".")
         try:
             with open_reader(self._db) as db:
-                source = Source(db)
+                source = Source(db, stderr=self._stderr)
                 page = pages.page(source, name) if end in ("html", "json") else None
                 if page is None:
                     return _refusal(path, 404, "There is no such page", f"{path} leads nowhere, or is not told yet.")
@@ -138,15 +139,18 @@ def _everywhere(_: str) -> bool:
     return True
 
 
-def application(db: Path, names: Collection[str] = (), stopping: Callable[[], bool] = lambda: False) -> Starlette:
+def application(
+    db: Path, names: Collection[str] = (), stopping: Callable[[], bool] = lambda: False, *, stderr: bool = False
+) -> Starlette:
     """Return the application that serves a database.
 
     Args:
         names: names of this host besides `localhost`; addresses in numbers are always allowed, since no other site can
             make a browser take a number for its own name.
         stopping: tells whether streams are to end.
+        stderr: as in `Source`.
     """
-    site = Site(db)
+    site = Site(db, stderr=stderr)
     state = _Events(stopping)
     one_at_a_time = asyncio.Lock()  # a table may be large, and many may ask for it
 
@@ -252,15 +256,23 @@ class _OwnHost:
 class Server(uvicorn.Server):
     """Serves a database at a bound socket, `run([socket])`, until a signal or `should_exit` ends it."""
 
-    def __init__(self, db: Path, names: Collection[str] = (), listening: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        db: Path,
+        names: Collection[str] = (),
+        listening: Callable[[], None] = lambda: None,
+        *,
+        stderr: bool = False,
+    ) -> None:
         """Prepare to serve.
 
         Args:
             names: as for `application`.
             listening: called once requests are answered.
+            stderr: as in `Source`.
         """
         config = uvicorn.Config(
-            application(db, names, lambda: self.should_exit),
+            application(db, names, lambda: self.should_exit, stderr=stderr),
             log_config=None,
             log_level="error",  # what malformed requests are is theirs to know
             access_log=False,

@@ -51,13 +51,16 @@ def parse_replays(text: str) -> Replays:
     raise ConfigError(f"--replays {text} is none of all, faults, last:N and none, e.g. last:500")
 
 
-def write_site(db: Database, folder: Path, replays: Replays, now: float) -> Written:
+def write_site(db: Database, folder: Path, replays: Replays, now: float, *, stderr: bool = False) -> Written:
     """Write all pages, their JSON twins and all tables into a folder.
+
+    Args:
+        stderr: as in `Source`.
 
     Raises:
         ConfigError: it cannot be written, or an address names two pages.
     """
-    source = Source(db)
+    source = Source(db, stderr=stderr)
     deals = overview.published_deals(db, faulty=replays.faulty, last=replays.last)
     replayed = [replay_path(deal_name(*deal)) for deal in deals]
     shown = list(pages.paths(source))

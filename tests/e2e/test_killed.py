@@ -97,8 +97,9 @@ def killed(line: list[str], after_s: float) -> bool:
         for child in children or [str(process.pid)]:  # before it has forked it is the runner itself
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
-        assert process.wait(PATIENCE_S) in (-signal.SIGKILL, 128 + signal.SIGKILL)
-    return True
+        code = process.wait(PATIENCE_S)
+        assert code in (-signal.SIGKILL, 128 + signal.SIGKILL, 0)
+        return code != 0  # it may have ended just before it was killed
 
 
 def left_of(folder: Path) -> list[str]:

@@ -110,6 +110,18 @@ def test_an_interrupted_run_goes_on_by_the_same_command(tmp_path: Path, uninterr
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_plays_nothing_yet_is_interrupted_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    line = command("run", "--forever", "--name", "ladder", "--games", "durak", "--db", tmp_path / "arena.db")
+    with running([*line, "--isolation", "none", "--trusted"], tmp_path) as process:
+        assert process.stderr is not None
+        assert "waiting for bots" in process.stderr.readline()
+        process.send_signal(number)
+        _, told = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, told) == (130, "stopped; the same command goes on where it stopped\n")
+
+
+@pytest.mark.slow
 def test_a_second_interrupt_stops_at_once(tmp_path: Path, uninterrupted: list[object]) -> None:
     db = tmp_path / "arena.db"
     with running(run_line(db), tmp_path) as process:

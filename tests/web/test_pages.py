@@ -229,7 +229,7 @@ def test_a_replay_has_every_step_and_position(source: Source) -> None:
     assert record is not None
     data = shown(source, "r/{}-{}-{}".format(*deal)).data
     assert [one["action"] for one in data["moments"]] == [None, *(step.action for step in record.steps)]
-    assert all(one["observation"] for one in data["moments"])
+    assert data["positions"]["shared"]
 
 
 def test_a_deal_that_breaks_the_rules_says_so(whole: Path, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def test_what_cannot_be_done_is_refused_with_the_way_out(whole: Path, tmp_path: 
         assert words in refusal(whole, *arguments)
     error = CliRunner().invoke(app, ["export", "bots", "--replays", "all", "--db", str(whole)]).exception
     assert "--replays is for `arena export site DIR`" in str(error)
+    error = CliRunner().invoke(app, ["export", "bots", "--stderr", "--db", str(whole)]).exception
+    assert "--stderr is for `arena export site DIR`" in str(error)
     assert sorted(tmp_path.iterdir()) == [file]
 
 
