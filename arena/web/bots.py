@@ -10,7 +10,7 @@ from arena.records import BotHash
 from arena.store import bots, overview, ratings, tournaments
 from arena.web.charts import COLOURS
 from arena.web.faults import fault_rows
-from arena.web.leaderboards import curve_data, match_data, rank_ranges
+from arena.web.leaderboards import curve_data, match_data
 from arena.web.page import Data, Page, Source, bot_path, language, pool_path, pool_words, slug
 
 _MATCHES = 20
@@ -90,7 +90,6 @@ def _ratings(source: Source, hashes: Sequence[BotHash]) -> list[Data]:
     found = []
     for pool in source.pools:
         every = ratings.ratings(source.db, pool.id)
-        ranks = rank_ranges(every)
         past = overview.histories(source.db, pool.id) if any(one.bot in hashes for one in every) else {}
         own = [(place, one) for place, one in enumerate(every, 1) if one.bot in hashes]
         versions = [
@@ -100,7 +99,6 @@ def _ratings(source: Source, hashes: Sequence[BotHash]) -> list[Data]:
                 "elo": round(one.elo, 1),
                 "error": None if one.error is None else round(one.error, 1),
                 "place": place,
-                "ranks": ranks[place - 1],
             }
             for place, one in own
         ]

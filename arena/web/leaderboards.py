@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -175,16 +174,16 @@ def rating_rows(
     for pool in pools:
         for bot, count in ratings.fault_counts(source.db, pool.id).items():
             faults[bot] = faults.get(bot, 0) + count
-    ranks = rank_ranges(found)
+    changes = ratings.changes(source.db, pools[0].id) if len(pools) == 1 else _changes(past)
     rows = []
-    for place, (one, ranked) in enumerate(zip(found, ranks, strict=True), 1):
+    for place, one in enumerate(found, 1):
         submitted = source.submissions.get(one.bot)
         name = source.name(one.bot)
         went = [old.elo for old in past.get(one.bot, ())]
         rows.append(
             {
                 "place": None if one.partial else place,
-                "ranks": ranked,
+                "ranks": one.ranks,
                 "name": name,
                 "page": bot_path(name),
                 "hash": one.bot,
@@ -195,7 +194,7 @@ def rating_rows(
                 "error": None if one.error is None else round(one.error, 1),
                 "bound": one.bound,
                 "provisional": one.error is None,
-                "change": round(went[-1] - went[-2], 1) if len(went) > 1 else None,
+                "change": round(changes[one.bot], 1) if one.bot in changes else None,
                 "history": [round(elo) for elo in went[-_SPARK_ROUNDS:]],
                 "deals": one.deals,
                 "wins": one.wins,
@@ -205,21 +204,8 @@ def rating_rows(
     return rows
 
 
-def rank_ranges(found: Sequence[Rating]) -> list[tuple[int, int] | None]:
-    """Return the best and the worst rank of each rating that its interval allows; None for one without an interval.
-
-    A bot is above another if its whole interval is.
-    """
-    known = [one for one in found if one.error is not None and not one.partial]
-    lows = sorted(one.elo - (one.error or 0) for one in known)
-    highs = sorted(one.elo + (one.error or 0) for one in known)
-    return [None if one.error is None or one.partial else _ranks(one.elo, one.error, lows, highs) for one in found]
-
-
-def _ranks(elo: float, error: float, lows: Sequence[float], highs: Sequence[float]) -> tuple[int, int]:
-    above = len(lows) - bisect_right(lows, elo + error)
-    below = bisect_left(highs, elo - error)
-    return 1 + above, len(lows) - below
+def _changes(past: Mapping[BotHash, Sequence[Past]]) -> dict[BotHash, float]:
+    return {bot: went[-1].elo - went[-2].elo for bot, went in past.items() if len(went) > 1}
 
 
 def tournament_list(source: Source) -> Page:

@@ -13,11 +13,10 @@ import pytest
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.records import BotHash, Rating, Round
-from arena.store import matches, overview, tournaments
+from arena.records import Round
+from arena.store import matches, overview, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.web import charts, pages, rendering
-from arena.web.leaderboards import rank_ranges
 from arena.web.page import Page, Source, replay_path, slug
 from arena.web.rendering import Frame
 from arena.web.writing import Replays, parse_replays, write_site
@@ -159,12 +158,10 @@ def test_a_leaderboard_of_200_bots_is_a_page_for_everybody(source: Source) -> No
     assert len(html(many).encode()) < 150_000
 
 
-def test_ranks_are_those_that_the_intervals_allow() -> None:
-    def rating(number: int, elo: float, error: float | None, *, partial: bool = False) -> Rating:
-        return Rating(BotHash(str(number)), elo, error, 1, 1, partial=partial)
-
-    found = [rating(1, 1700, 20), rating(2, 1650, 40), rating(3, 1500, 10), rating(4, 1400, None)]
-    assert rank_ranges([*found, rating(5, 1500, 10, partial=True)]) == [(1, 2), (1, 2), (3, 3), None, None]
+def test_ranks_are_those_that_are_stored(source: Source) -> None:
+    stored = [one.ranks for one in ratings.ratings(source.db, 1)]
+    assert [row["ranks"] for row in shown(source, "leaderboard/1").data["bots"]] == stored
+    assert {row["ranks"] for row in shown(source, "leaderboard/overall").data["bots"]} == {None}
 
 
 def test_a_round_shows_the_standings_after_it(source: Source) -> None:
