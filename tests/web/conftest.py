@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 import trio
@@ -57,6 +58,7 @@ def fill(path: Path) -> None:
     """Make a database with two finished tournaments, one with faults, and one that was stopped in its first round."""
     with pytest.MonkeyPatch.context() as patch, open_writer(path) as db:
         use_fake_bots(patch)
+        patch.setattr("arena.plan.secrets.token_bytes", Random(7).randbytes)  # the same deals for every look at them
         play(db, Plan("round-robin", {game: {} for game in GAMES}, 1, decks=4), refs(4), "spring")
         play(db, Plan("swiss", {"durak": {}, "avalanche": {}}, 2, seats=3, decks=2), refs(6, FAULTS), "faulty")
         play(db, Plan("round-robin", {"durak": {}}, 1, decks=1), refs(6), "stopped", stop_after=2)
