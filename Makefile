@@ -55,6 +55,7 @@ bench: $(VENV)/.test
 	$(BIN)/arena bench sandbox
 	$(BIN)/arena bench readers
 	$(BIN)/arena bench size --deals 1000000
+	$(BIN)/arena bench rating
 	$(BIN)/arena bench engine
 
 # Bots carry a copy of the SDK, so that each folder is a whole bot.

@@ -17,7 +17,7 @@ from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.luck import Stream, commitment, derive
 from arena.rating.sequential import Hypotheses
-from arena.records import Clock, PoolKey, Round, Standing, TableScore
+from arena.records import TIEBREAKS, Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule import gauntlet
 from arena.schedule.gauntlet import gauntlet_round
@@ -63,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
         avoid_same_author: a Swiss keeps bots of one author apart.
         challengers: names of a gauntlet's.
         cast: what follows for the entrants of the stage.
+        tiebreaks: what decides among equal points, the first first.
         hypotheses: what a comparison of two bots tests; None for everything else.
     """
 
@@ -77,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True):
     avoid_same_author: bool = False
     challengers: tuple[str, ...] = ()
     cast: Cast = Cast()
+    tiebreaks: tuple[str, ...] = TIEBREAKS
 
     @property
     def unit(self) -> str:
@@ -195,17 +197,23 @@ def plan_of(what: Tournament | Stage) -> Plan:
     return msgspec.json.decode(stage.spec, type=Plan)
 
 
-def final_standings(db: Database, tournament: Tournament, game: str) -> list[Standing]:
-    """Return the standings of a game of a tournament after its complete rounds; the lot decides last."""
-    history = [played for played, complete in tournaments.rounds(db, tournament.id, game) if complete]
+def final_standings(db: Database, tournament: Tournament, game: str, after: int | None = None) -> list[Standing]:
+    """Return the standings of a game of a tournament after its complete rounds; the lot decides last.
+
+    Args:
+        after: the number of a complete round, to have them as they were when the next one was scheduled.
+    """
+    stored = tournaments.rounds(db, tournament.id, game)
+    history = [played for played, complete in stored if complete and (after is None or played.number <= after)]
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     last = tournament.stages[tournaments.round_stages(db, tournament.id, game)[len(history) - 1] - 1 if history else 0]
     key = derive(last.master, "lot", game) if last.master else None
-    plan, scores = plan_of(tournament), table_scores(db, tournament.id, game)
+    plan, before = plan_of(tournament), None if after is None else after + 1
+    scores = table_scores(db, tournament.id, game, before)
     # Elsewhere everybody sits out equally often, or goes on for it, so a bye is worth nothing; in a Swiss half a round.
     bye = HALF if plan.format == "swiss" else Fraction(0)
-    lines = standings(numbers, history, scores, bye_score=bye, key=key)
-    made = corrections(db, tournament.id)
+    lines = standings(numbers, history, scores, bye_score=bye, key=key, order=plan.tiebreaks)
+    made = [one for one in corrections(db, tournament.id) if before is None or one.rounds.get(game, 0) < before]
     if plan.format == "knockout":
         lines = _by_survival(lines, _survival(tournament.stages[0], game, numbers, history, scores, made))
     return _marked(lines, made)

@@ -238,13 +238,27 @@ class Round(msgspec.Struct, frozen=True):
     byes: tuple[int, ...] = ()
 
 
+TIEBREAKS = (
+    "direct encounter",
+    "buchholz",
+    "buchholz cut 1",
+    "sonneborn-berger",
+    "median duel",
+    "sets won",
+    "rating",
+    "lot",
+)
+"""What decides among equal points, in this order unless a tournament has its own; more is better. A value of None is
+worse than any number."""
+
+
 class Standing(msgspec.Struct, frozen=True):
     """A line of a table of standings.
 
     Attributes:
         place: 1-based; entrants that no tie-break separates share it.
         points: sum of round scores, each in 0 ... 1.
-        tiebreaks: values in the order of `arena.schedule.standings.TIEBREAKS`; None where one does not apply.
+        tiebreaks: values in the order of `TIEBREAKS`; None where one does not apply.
         rounds: complete rounds in which it sat at a table.
         mark: `withdrawn`, or `disqualified`, which is below all others; else empty.
     """

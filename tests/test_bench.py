@@ -191,3 +191,17 @@ def test_the_coordinator_keeps_no_record(monkeypatch: pytest.MonkeyPatch, tmp_pa
     half, last = marks[len(marks) // 2], marks[-1]
     assert (len(marks), last.matches) == (78, 1560)
     assert last.resident_mb - half.resident_mb < 5, "760 matches later, the records of which take 30 MB"
+
+
+def test_ratings_and_pairings_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = ("bench", "rating", "--deals", "3000", "--bots", "16", "--rounds", "1")
+    monkeypatch.setattr(commands, "FIT_LIMIT_MS", 60_000.0)
+    told = json.loads(CliRunner().invoke(app, [*few, "--json"]).stdout)
+    assert told["rating"]["deals"] == 3000
+    assert min(told["rating"].values()) > 0
+    assert (told["swiss"]["bots"], told["swiss"]["rounds"], told["swiss"]["repeats"]) == (16, 11, 0)
+    ran = CliRunner().invoke(app, few)
+    assert ran.exit_code == 0
+    assert "200 bots, 3,000 deals: fit " in ran.stdout
+    monkeypatch.setattr(commands, "FIT_LIMIT_MS", 0.0)
+    assert CliRunner().invoke(app, few).exit_code == 1

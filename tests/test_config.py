@@ -183,6 +183,11 @@ bank = 5
             "spring.toml:2: options: 1 is not allowed; allowed: a table for each game, as in [options.durak]",
         ),
         ("options.durak = 1", "spring.toml:2: options.durak: 1 is not allowed; allowed: a table"),
+        (
+            'tiebreaks = ["buchholtz"]',
+            'spring.toml:2: tiebreaks[0]: there is no tie-break "buchholtz"; known: buchholz, buchholz cut 1, '
+            "direct encounter, lot, median duel, sets won, sonneborn-berger; did you mean buchholz",
+        ),
         ("seats = 9", "spring.toml:2: seats: durak is played by 2 to 6 seats, not 9"),
         ("date = 1979-05-27", f'spring.toml:2: date: there is no key "date"; known: {KEYS}'),
         ('"a\\u001b" = 1', f'spring.toml:2: "a\\u001b": there is no key "a\\u001b"; known: {KEYS}'),

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from arena.luck import Stream
-from arena.records import Round, Standing, TableScore
+from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.scores import HALF, Line, Sheet
-from arena.schedule.standings import TIEBREAKS, opponent_points, standings, virtual_opponent
+from arena.schedule.standings import opponent_points, standings, virtual_opponent
 
 ABSENT = Line((), (), Fraction())
 BYE = Line((), (), HALF, bye=True)
@@ -124,6 +124,24 @@ def test_rating_then_lot_decide_last() -> None:
     assert [s.place for s in drawn] == [1, 2, 3, 4]
     assert drawn[0].entrant == 4
     assert sorted(s.tiebreaks[-1] or 0 for s in drawn) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["buchholz", "sonneborn-berger", "median duel", "sets won"])
+def test_a_tournament_may_have_another_order_of_tie_breaks(name: str) -> None:
+    rounds = [
+        {(1, 2): 1.0, (3, 4): 1.0, (5, 6): 0.0},
+        {(1, 3): 0.0, (2, 5): 0.5, (6, 4): 0.5},
+        {(3, 6): 0.0, (1, 5): 1.0, (2, 4): 1.0},
+    ]
+    lines = standings(range(1, 7), *event(*rounds), order=[name])
+    merits = [(line.points, named(line)[name] or 0) for line in lines]
+    assert merits == sorted(merits, reverse=True)
+    assert [line.place for line in lines] == [1 + merits.index(merit) for merit in merits]
+    usual = standings(range(1, 7), *event(*rounds))
+    assert {line.entrant: line.tiebreaks for line in usual} == {line.entrant: line.tiebreaks for line in lines}
+    points = [line.points for line in usual]
+    alone = standings(range(1, 7), *event(*rounds), order=[])
+    assert [line.place for line in alone] == [1 + points.index(line.points) for line in alone]
 
 
 def test_before_the_first_round_all_share_the_first_place() -> None:

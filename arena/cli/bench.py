@@ -226,3 +226,33 @@ def size(
         say(f"more than {PEAK_LIMIT_MB:.0f} MB: {', '.join(big)}")
     if big or (cost.growth_mb > GROWTH_LIMIT_MB and cost.matches >= _ENOUGH_MATCHES):
         raise typer.Exit(EXIT_NO)
+
+
+FIT_LIMIT_MS = 50.0
+"""For the fit of 200 bots, however many deals there are."""
+SWISS_LIMIT_S = 10.0
+"""For all pairings of a Swiss of 500 bots."""
+
+
+@bench.command(epilog="Example: arena bench rating")
+def rating(
+    deals: Annotated[int, typer.Option("--deals", help="Of the pool.", min=1000)] = 1_000_000,
+    bots: Annotated[int, typer.Option("--bots", help="Of the Swiss.", min=4)] = 500,
+    rounds: Annotated[int, typer.Option("--rounds", help="How often each is measured.", min=1)] = 5,
+    as_json: Json = False,
+) -> None:
+    """Measure what it takes to rate 200 bots, and to pair a Swiss of eleven rounds."""
+    from arena.bench.rating import rating_cost, swiss_cost
+
+    rated, paired = rating_cost(deals, rounds), swiss_cost(bots, 11)
+    if as_json:
+        emit_json("bench.rating/1", {"rating": msgspec.structs.asdict(rated), "swiss": msgspec.structs.asdict(paired)})
+    else:
+        typer.echo(
+            f"200 bots, {rated.deals:,} deals: fit {rated.fit_ms:.0f} ms (at most {FIT_LIMIT_MS:.0f} is wanted), "
+            f"errors {rated.errors_ms:.0f} ms, places {rated.ranks_ms:.0f} ms; {rated.collect_s:.1f} s to take them\n"
+            f"{paired.bots} bots, {paired.rounds} rounds: {paired.seconds:.1f} s (at most {SWISS_LIMIT_S:.0f} is "
+            f"wanted), {paired.repeats} repeats"
+        )
+    if rated.fit_ms > FIT_LIMIT_MS or paired.seconds > SWISS_LIMIT_S:
+        raise typer.Exit(EXIT_NO)

@@ -56,6 +56,7 @@ def _plan(config: TournamentConfig, rounds: int) -> Plan:
         clock,
         avoid_same_author=config.avoid_same_author,
         challengers=tuple(sorted(config.challengers)),
+        tiebreaks=config.tiebreaks,
     )
 
 

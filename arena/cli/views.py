@@ -19,7 +19,7 @@ from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
 from arena.games import PRESETS
 from arena.rating.certainty import Certainty, anchored, overall
-from arena.records import BotHash, DealRecord, Fault, Rating, Standing
+from arena.records import TIEBREAKS, BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
 from arena.store.corrections import Correction, corrections
@@ -273,14 +273,16 @@ def standings(
         told = {"tournament": found.name, "finished": bool(found.finished_at), "unverified": unverified}
         emit_json("standings/1", {**told, "corrections": corrected, "games": documents})
         return
+    deciding = [one for one in plan_of(found).tiebreaks if one in _SHORT][:_DECIDING]
     for name, lines in tables.items():
-        emit_table(_STANDINGS, (_standing_cells(line, names) for line in lines), f"{found.name} · {name}")
+        rows = (_standing_cells(line, names, deciding) for line in lines)
+        emit_table(_columns(deciding), rows, f"{found.name} · {name}")
         typer.echo()
     for one in made:
         day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
         typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
     _say_unverified(*(sum(counts) for counts in zip(*doubted.values(), strict=True)))
-    say("DE direct encounter, BH Buchholz, BH1 without the weakest opponent, SB Sonneborn-Berger")
+    say(", ".join(f"{_SHORT[one][0]} {_SHORT[one][1]}" for one in deciding))
 
 
 _WORDS = {"void": "match {} is void", "disqualify": "{} is disqualified", "withdraw": "{} has withdrawn"}
@@ -290,18 +292,30 @@ def _entrant(made: Correction, names: Mapping[int, str]) -> str | None:
     return None if made.entrant is None else names[made.entrant]
 
 
-_STANDINGS = ("#", "<bot", "points", "DE", "BH", "BH1", "SB", "rounds", "deals", "byes")
+_DECIDING = 4
+"""Tie-breaks that are shown: more do not fit, and hardly ever decide."""
+_SHORT = {
+    "direct encounter": ("DE", "direct encounter"),
+    "buchholz": ("BH", "Buchholz"),
+    "buchholz cut 1": ("BH1", "without the weakest opponent"),
+    "sonneborn-berger": ("SB", "Sonneborn-Berger"),
+    "median duel": ("MD", "median duel"),
+    "sets won": ("SW", "deal sets won"),
+}
+
+
+def _columns(deciding: Sequence[str]) -> list[str]:
+    return ["#", "<bot", "points", *(_SHORT[one][0] for one in deciding), "rounds", "deals", "byes"]
 
 
 def _standing(line: Standing, names: Mapping[int, str]) -> dict[str, object]:
-    from arena.schedule.standings import TIEBREAKS
-
     document = {"name": names[line.entrant], **msgspec.structs.asdict(line)}
     return {**document, "tiebreaks": dict(zip(TIEBREAKS, line.tiebreaks, strict=True))}
 
 
-def _standing_cells(line: Standing, names: Mapping[int, str]) -> list[object]:
-    shown = ["-" if value is None else f"{value:.2f}" for value in line.tiebreaks[:4]]
+def _standing_cells(line: Standing, names: Mapping[int, str], deciding: Sequence[str]) -> list[object]:
+    values = [line.tiebreaks[TIEBREAKS.index(one)] for one in deciding]
+    shown = ["-" if value is None else f"{value:.2f}" for value in values]
     name = f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
     return [line.place, name, f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
 

@@ -14,7 +14,7 @@ from arena.config.name import ALLOWED, is_name
 from arena.config.setting import game_of, parse_game
 from arena.errors import ConfigError
 from arena.games import GAMES, PRESETS
-from arena.records import Clock
+from arena.records import TIEBREAKS, Clock
 from arena.rules import Value
 
 ALL = "all"
@@ -22,6 +22,7 @@ ALL = "all"
 
 _DEFAULT = Clock()
 _HOUR_MS = 3_600_000
+_TIEBREAKS = tuple(name for name in TIEBREAKS if name != "rating")  # it changes with other tournaments
 _BOTS = '"all" or a list of names of submitted bots and of folders (with a /)'
 
 
@@ -54,6 +55,7 @@ class TournamentConfig(BaseModel):
         seed: a short master seed for practice; None draws a secret one.
         jobs: lanes; None uses the machine.
         challengers: names of those bots that meet all others in a gauntlet.
+        tiebreaks: what decides among equal points in the standings, some of `TIEBREAKS`, the first first.
         avoid_same_author: a Swiss keeps bots of one author apart, as far as it can.
         until_error: of that format: half the width of the widest 95 % interval of a difference, in Elo, that is
             small enough.
@@ -78,6 +80,7 @@ class TournamentConfig(BaseModel):
     avoid_same_author: bool = Field(default=False, strict=True)
     until_error: int = Field(default=15, strict=True, ge=1, le=1000)
     max_rounds: int = Field(default=1000, strict=True, ge=1, le=10_000)
+    tiebreaks: tuple[str, ...] = TIEBREAKS
     clock: ClockTable = Field(default=ClockTable(), description="a table of limits")
 
     def given(self) -> dict[str, dict[str, Value]]:
@@ -150,6 +153,15 @@ class TournamentConfig(BaseModel):
         if value and info.data.get("format", "swiss") != "swiss":
             refuse([Mistake((), "only a Swiss can, where pairs are chosen")])
         return value
+
+    @field_validator("tiebreaks", mode="plain")
+    @classmethod
+    def _check_tiebreaks(cls, value: object) -> tuple[str, ...]:
+        return check_texts(
+            value,
+            f"a list of some of {', '.join(_TIEBREAKS)}",
+            lambda name: "" if name in _TIEBREAKS else unknown("tie-break", name, _TIEBREAKS),
+        )
 
     @field_validator("options", mode="plain")
     @classmethod

@@ -13,8 +13,7 @@ from arena.errors import ConfigError
 from arena.export import lines
 from arena.plan import final_standings, plan_of
 from arena.rating.certainty import overall
-from arena.records import BotHash, Clock, DealRecord, MatchRecord, PoolKey, Rating, Round, Step
-from arena.schedule.standings import TIEBREAKS
+from arena.records import TIEBREAKS, BotHash, Clock, DealRecord, MatchRecord, PoolKey, Rating, Round, Step
 from arena.store import bots as kept_bots
 from arena.store import matches, tournaments
 from arena.store import ratings as kept_ratings

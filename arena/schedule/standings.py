@@ -13,20 +13,8 @@ from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
 from arena.luck import Stream
-from arena.records import Round, Standing, TableScore
+from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.scores import HALF, Sheet, exact_sum, sheets
-
-TIEBREAKS = (
-    "direct encounter",
-    "buchholz",
-    "buchholz cut 1",
-    "sonneborn-berger",
-    "median duel",
-    "sets won",
-    "rating",
-    "lot",
-)
-"""What decides among equal points, in this order; more is better. A value of None is worse than any number."""
 
 Unplayed: TypeAlias = Literal["own", "virtual"]
 """Who stands in as the opponent of a round not played: someone with the entrant's own final points (FIDE's present
@@ -34,7 +22,7 @@ rule), or FIDE's virtual opponent of before 2023, which `virtual_opponent` compu
 
 
 class _Keys(NamedTuple):
-    """What places are decided by, the first first."""
+    """What places are decided by; what follows the points in the order of `TIEBREAKS`."""
 
     points: Fraction
     direct: Fraction | None
@@ -46,8 +34,10 @@ class _Keys(NamedTuple):
     rating: float | None
     lot: int | None
 
-    def order(self) -> tuple[tuple[bool, Fraction | float], ...]:
-        return tuple((value is not None, value or 0) for value in self)
+    def merit(self, order: Sequence[str]) -> tuple[tuple[bool, Fraction | float], ...]:
+        """Return what is compared: points, then some of the tie-breaks."""
+        values = (self.points, *(self[1 + TIEBREAKS.index(name)] for name in order))
+        return tuple((value is not None, value or 0) for value in values)
 
 
 def standings(
@@ -59,6 +49,7 @@ def standings(
     unplayed: Unplayed = "own",
     ratings: Mapping[int, float] | None = None,
     key: bytes | None = None,
+    order: Sequence[str] = TIEBREAKS,
 ) -> list[Standing]:
     """Return the table of standings, best first; only complete rounds count.
 
@@ -70,6 +61,7 @@ def standings(
         unplayed: the stand-in of rounds not played, for Buchholz and Sonneborn-Berger.
         ratings: by entrant, a batch rating that breaks ties.
         key: of the lot that breaks the last ties; without it equal entrants share a place, in ascending order.
+        order: the tie-breaks that decide, some of `TIEBREAKS`, the first first.
     """
     listed = sorted(set(entrants))
     all_sheets = sheets(listed, history, scores, bye_score)
@@ -91,9 +83,10 @@ def standings(
             (ratings or {}).get(entrant),
             lots.get(entrant),
         )
-    ranked = sorted(listed, key=lambda entrant: keys[entrant].order(), reverse=True)
-    orders = [keys[entrant].order() for entrant in ranked]
-    return [_standing(e, 1 + orders.index(keys[e].order()), keys[e], all_sheets[e]) for e in ranked]
+    merits = {entrant: keys[entrant].merit(order) for entrant in listed}
+    ranked = sorted(listed, key=lambda entrant: merits[entrant], reverse=True)
+    best_first = [merits[entrant] for entrant in ranked]
+    return [_standing(e, 1 + best_first.index(merits[e]), keys[e], all_sheets[e]) for e in ranked]
 
 
 def _standing(entrant: int, place: int, keys: _Keys, sheet: Sheet) -> Standing:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from fractions import Fraction
 
 import msgspec
 
 from arena.export.rows import secrets
-from arena.luck import derive
 from arena.plan import final_standings, plan_of, table_scores
-from arena.records import Round, Standing, TableScore
+from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.crosstable import encounters
-from arena.schedule.scores import HALF
-from arena.schedule.standings import TIEBREAKS, standings
 from arena.store import overview, tournaments
 from arena.store.corrections import Correction, corrections
-from arena.store.tournaments import Entrant, Stage, Tournament
+from arena.store.tournaments import Stage, Tournament
 from arena.web.leaderboards import match_data, tournament_data
 from arena.web.page import Data, Page, Source, bot_link, game_path, match_path, tournament_path
 
@@ -88,10 +84,11 @@ def game_round(source: Source, one: Tournament, name: str, number: int) -> Page 
     found = next(((played, done) for played, done in rounds if played.number == number), None)
     if found is None:
         return None
-    history = [played for played, done in rounds if done and played.number <= number]
+    is_told = any(done for played, done in rounds if played.number <= number)
+    lines = final_standings(source.db, one, name, number) if is_told else []
     data = {
         **_of_game(one, name, rounds, number),
-        "standings": [_standing(line, names) for line in _standings(source, one, name, history, entrants)],
+        "standings": [_standing(line, names) for line in lines],
         "tiebreaks": TIEBREAKS,
         "round": _round(source, one, name, *found, names),
     }
@@ -115,19 +112,6 @@ def _of_game(one: Tournament, name: str, rounds: Sequence[tuple[Round, bool]], n
         "number": number,
         "crosstable": None,
     }
-
-
-def _standings(
-    source: Source, one: Tournament, name: str, history: Sequence[Round], entrants: Sequence[Entrant]
-) -> list[Standing]:
-    """Return the standings after these rounds, as they were when the next one was scheduled."""
-    if not history:
-        return []
-    scores = table_scores(source.db, one.id, name, before=history[-1].number + 1)
-    stage = one.stages[tournaments.round_stages(source.db, one.id, name)[history[-1].number - 1] - 1]
-    key = derive(stage.master, "lot", name) if stage.master else None
-    bye = Fraction(0) if plan_of(one).format == "round-robin" else HALF
-    return standings([entrant.number for entrant in entrants], history, scores, bye_score=bye, key=key)
 
 
 def _standing(line: Standing, names: dict[int, str]) -> Data:
