@@ -194,14 +194,14 @@ def test_the_coordinator_keeps_no_record(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_ratings_and_pairings_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = ("bench", "rating", "--deals", "3000", "--bots", "16", "--rounds", "1")
+    few = ("bench", "rating", "--deals", "6000", "--bots", "16", "--rounds", "1")
     monkeypatch.setattr(commands, "FIT_LIMIT_MS", 60_000.0)
     told = json.loads(CliRunner().invoke(app, [*few, "--json"]).stdout)
-    assert told["rating"]["deals"] == 3000
+    assert told["rating"]["deals"] == 6000
     assert min(told["rating"].values()) > 0
     assert (told["swiss"]["bots"], told["swiss"]["rounds"], told["swiss"]["repeats"]) == (16, 11, 0)
     ran = CliRunner().invoke(app, few)
     assert ran.exit_code == 0
-    assert "200 bots, 3,000 deals: fit " in ran.stdout
+    assert "200 bots, 6,000 deals: fit " in ran.stdout
     monkeypatch.setattr(commands, "FIT_LIMIT_MS", 0.0)
     assert CliRunner().invoke(app, few).exit_code == 1
