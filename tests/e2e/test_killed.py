@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.cli.app import EXIT_USAGE
 from arena.records import DealRecord
 from arena.store import matches, ratings, tournaments
 from arena.store.database import open_reader
@@ -91,15 +92,15 @@ def killed(line: list[str], after_s: float) -> bool:
     """Start a run and kill its runner after some time; return False if it was quicker and ended by itself."""
     with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         with suppress(subprocess.TimeoutExpired):
-            assert process.wait(after_s) == 0
+            assert process.wait(after_s) in (0, EXIT_USAGE)  # it had finished before the kill before: there is no more
             return False
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for child in children or [str(process.pid)]:  # before it has forked it is the runner itself
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
         code = process.wait(PATIENCE_S)
-        assert code in (-signal.SIGKILL, 128 + signal.SIGKILL, 0)
-        return code != 0  # it may have ended just before it was killed
+        assert code in (-signal.SIGKILL, 128 + signal.SIGKILL, 0, EXIT_USAGE)
+        return code not in (0, EXIT_USAGE)  # it may have ended just before it was killed
 
 
 def left_of(folder: Path) -> list[str]:
