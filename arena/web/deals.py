@@ -28,7 +28,7 @@ def match(source: Source, number: int) -> Page | None:
         return None
     data = {
         **match_data(row),
-        "round_page": _round_page(row),
+        "round_page": round_page(row),
         "rules": " · ".join([*rule_words(stored.rule_set, len(stored.names)), f"{len(stored.names)} seats"]),
         "decks": len(stored.decks),
         "legs": len(stored.legs),
@@ -39,7 +39,8 @@ def match(source: Source, number: int) -> Page | None:
     return Page("match", f"Match {number}", data, "tournaments.html")
 
 
-def _round_page(row: MatchRow) -> str | None:
+def round_page(row: MatchRow) -> str | None:
+    """Return where a match's round is; a play has none."""
     return game_path(row.tournament, row.game, row.round) if row.kind == "tournament" else None
 
 

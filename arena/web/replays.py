@@ -17,7 +17,7 @@ from arena.rules import Seat
 from arena.store import matches, overview, tournaments
 from arena.store.matches import StoredMatch
 from arena.store.overview import MatchRow
-from arena.web.deals import deal_data
+from arena.web.deals import deal_data, round_page
 from arena.web.faults import fault_rows
 from arena.web.page import Data, Page, Source, deal_name, match_path, tournament_path
 from arena.web.positions import views
@@ -56,6 +56,7 @@ def _of_deal(stored: StoredMatch, row: MatchRow, played: DealRecord) -> Data:
         "tournament": row.tournament,
         "tournament_page": tournament_path(row.tournament, row.kind),
         "round": row.round,
+        "round_page": round_page(row),
         "rule_set": stored.rule_set,
         "started_at": row.started_at,
     }

@@ -9,7 +9,7 @@ import ipaddress
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -108,7 +108,8 @@ class Site:
                 source = Source(db, stderr=self._stderr)
                 page = pages.page(source, name) if end in ("html", "json") else None
                 if page is None:
-                    return _refusal(path, 404, "There is no such page", f"{path} leads nowhere, or is not told yet.")
+                    words = f"{path} leads nowhere, or is not told yet."
+                    return _refusal(path, 404, "There is no such page", words, source.tabs)
                 if end == "json":
                     return Body(200, "application/json", rendering.json(page))
                 return Body(200, _HTML, rendering.html(page, path, Frame(source.tabs, _everywhere, _NOTE, live=True)))
@@ -129,10 +130,10 @@ class Site:
             return file
 
 
-def _refusal(path: str, status: int, title: str, words: str) -> Body:
+def _refusal(path: str, status: int, title: str, words: str, tabs: Sequence[tuple[str, str]] = ()) -> Body:
     """Return a page that says why there is none."""
     page = Page("missing", title, {"words": words})
-    return Body(status, _HTML, rendering.html(page, path, Frame([], _everywhere, _NOTE)))
+    return Body(status, _HTML, rendering.html(page, path, Frame([*tabs], _everywhere, _NOTE)))
 
 
 def _everywhere(_: str) -> bool:
@@ -172,10 +173,11 @@ def application(
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":
-            return Response(media_type="text/event-stream")
+            return Response(media_type="text/event-stream", headers=HEADERS)
         if state.open >= MAX_STREAMS:
             return Response("too many open streams\n", 503, {"Retry-After": "30"})
-        return StreamingResponse(state.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        headers = {**HEADERS, "Cache-Control": "no-store"}  # other sites' pages cannot hold streams open
+        return StreamingResponse(state.stream(), media_type="text/event-stream", headers=headers)
 
     routes = [Route("/events", events), Route("/{path:path}", get)]
     middleware = [Middleware(_OwnHost, names=frozenset(names)), Middleware(GZipMiddleware, minimum_size=500)]

@@ -47,9 +47,10 @@ def html(markdown: str) -> Markup:
     """Return a text as HTML; its links to other texts lead to their pages, others that lead nowhere here are none."""
     parser = MarkdownIt("commonmark").enable("table")
     tokens = parser.parse(markdown)
+    anchors: dict[str, int] = {}
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
-            token.attrSet("id", _anchor(tokens[index + 1].content))
+            token.attrSet("id", _anchor(tokens[index + 1].content, anchors))
         if token.type in ("th_open", "td_open"):
             token.attrs.pop("style", None)  # the pages' policy forbids it
         if token.type == "fence":
@@ -61,10 +62,16 @@ def html(markdown: str) -> Markup:
     return Markup(drawn.replace("<pre>", '<pre tabindex="0">'))
 
 
-def _anchor(heading: str) -> str:
-    """Return the anchor that code forges give a heading, so that links work in both places."""
+def _anchor(heading: str, before: dict[str, int]) -> str:
+    """Return the anchor that code forges give a heading, so that links work in both places.
+
+    Args:
+        before: how often each was wanted by the headings before it; changed.
+    """
     plain = re.sub(r"<[^>]+>", "", heading).lower()
-    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+    wanted = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+    again = before[wanted] = before.get(wanted, -1) + 1
+    return f"{wanted}-{again}" if again else wanted
 
 
 def _relink(children: Sequence[Token]) -> None:

@@ -83,10 +83,10 @@ def written(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(db: Path) -> Iterator[int]:
-    """Serve a database on a free port of this machine."""
+def serving(db: Path, port: int = 0) -> Iterator[int]:
+    """Serve a database on a port of this machine, by default a free one."""
     listening = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as bound:
+    with socket.create_server(("127.0.0.1", port)) as bound:
         server = Server(db, ["127.0.0.1"], listening.set)
         thread = threading.Thread(target=server.run, args=([bound],))
         thread.start()

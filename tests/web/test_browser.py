@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from arena.store.database import open_writer, writing
+from arena.web import server as serving_module
 from tests.web.conftest import serving
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,11 @@ PAGES = (
     "docs/protocol.html",
 )
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
+
+
+def be_live(page: Page) -> None:
+    """Wait until a page hears of commits."""
+    page.locator("#live", has_text="live").wait_for(timeout=15_000)
 
 
 @contextmanager
@@ -109,7 +115,7 @@ def test_pages_of_a_served_site_complain_of_nothing(browser: Browser, port: int)
     with looking(browser) as page:
         for path in PAGES:
             page.goto(f"http://127.0.0.1:{port}/{path}")
-            page.wait_for_function("document.getElementById('live').textContent === 'live'")
+            be_live(page)
 
 
 def test_hostile_text_does_nothing(browser: Browser, port: int) -> None:
@@ -150,7 +156,7 @@ def test_a_commit_is_on_the_page_without_a_reload(browser: Browser, growing: tup
     path, port = growing
     with looking(browser) as page:
         page.goto(f"http://127.0.0.1:{port}/bots.html")
-        page.wait_for_function("document.getElementById('live').textContent === 'live'")
+        be_live(page)
         page.evaluate("window.kept = true")
         change(path, "UPDATE submission SET author = 'ada' WHERE name = 'bot-2'")
         page.get_by_text("ada").wait_for(timeout=5000)
@@ -161,7 +167,7 @@ def test_what_is_below_the_pointer_does_not_move(browser: Browser, growing: tupl
     path, port = growing
     with looking(browser, viewport={"width": 1000, "height": 600}) as page:
         page.goto(f"http://127.0.0.1:{port}/bots.html")
-        page.wait_for_function("document.getElementById('live').textContent === 'live'")
+        be_live(page)
         row = page.locator("tr[data-key='bot-3']")
         row.hover()
         before = row.bounding_box()
@@ -180,7 +186,7 @@ def test_focus_stays_where_it_was(browser: Browser, growing: tuple[Path, int]) -
     path, port = growing
     with looking(browser) as page:
         page.goto(f"http://127.0.0.1:{port}/bots.html")
-        page.wait_for_function("document.getElementById('live').textContent === 'live'")
+        be_live(page)
         page.locator("a[href='b/bot-3.html']").focus()
         change(path, "UPDATE submission SET name = 'a-new-one' WHERE name = 'bot-2'")
         page.get_by_text("a-new-one").wait_for(timeout=5000)
@@ -192,7 +198,59 @@ def test_a_page_stays_when_the_server_ends(browser: Browser, whole: Path) -> Non
     page = context.new_page()
     with serving(whole) as port:
         page.goto(f"http://127.0.0.1:{port}/")
-        page.wait_for_function("document.getElementById('live').textContent === 'live'")
+        be_live(page)
     page.get_by_text("not connected; trying again").wait_for(timeout=5000)
     assert page.locator("h1").inner_text() == "Competitions"
     context.close()
+
+
+HIDE = "Object.defineProperty(document, 'visibilityState', { value: '%s', configurable: true });"
+HIDE += "document.dispatchEvent(new Event('visibilitychange'))"
+
+
+def test_pages_that_nobody_looks_at_hold_no_connection(browser: Browser, growing: tuple[Path, int]) -> None:
+    path, port = growing
+    context = browser.new_context()
+    pages = []
+    for _ in range(8):  # a browser opens six connections to a host
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{port}/bots.html", timeout=10_000)
+        be_live(page)
+        page.evaluate(HIDE % "hidden")
+        pages.append(page)
+    change(path, "UPDATE submission SET author = 'ada' WHERE name = 'bot-2'")
+    pages[0].evaluate(HIDE % "visible")
+    pages[0].get_by_text("ada").wait_for(timeout=5000)
+    context.close()
+
+
+def test_what_was_missed_is_shown_once_the_server_is_back(browser: Browser, growing: tuple[Path, int]) -> None:
+    path, _ = growing
+    context = browser.new_context()
+    page = context.new_page()
+    with serving(path) as port:
+        page.goto(f"http://127.0.0.1:{port}/bots.html")
+        be_live(page)
+    page.get_by_text("not connected; trying again").wait_for(timeout=5000)
+    change(path, "UPDATE submission SET author = 'ada' WHERE name = 'bot-2'")
+    with serving(path, port):
+        page.get_by_text("ada").wait_for(timeout=10_000)
+    context.close()
+
+
+def test_a_refused_stream_is_tried_again(browser: Browser, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "MAX_STREAMS", 0)
+    context = browser.new_context()
+    page = context.new_page()
+    with serving(whole) as port:
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.get_by_text("not connected; trying again").wait_for(timeout=5000)
+        monkeypatch.setattr(serving_module, "MAX_STREAMS", 64)
+        be_live(page)
+    context.close()
+
+
+def test_pages_without_scripts_do_not_say_that_they_are_live(browser: Browser, port: int) -> None:
+    with looking(browser, java_script_enabled=False) as page:
+        page.goto(f"http://127.0.0.1:{port}/")
+        assert page.locator("#live").inner_text() == ""

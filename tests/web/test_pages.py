@@ -282,3 +282,33 @@ def test_only_replays_with_a_fault_are_written_if_asked(whole: Path, tmp_path: P
         assert written.replays == len(overview.published_deals(db, faulty=True)) > 0
     files = list((tmp_path / "site" / "r").glob("*.json"))
     assert all(json.loads(file.read_bytes())["faults"] for file in files)
+
+
+def test_no_two_parts_of_a_page_have_one_id(written: Path) -> None:
+    for file in written.rglob("*.html"):
+        text = file.read_text().partition('<script type="application/json"')[0]
+        found = re.findall(r'<[^<>]* id="([^"]+)"', text)
+        assert len(found) == len(set(found)), file
+
+
+def test_the_replay_of_a_play_names_no_round(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    shutil.copy(whole, path)
+    with open_writer(path) as db:
+        key = overview.published_deals(db, last=1)[0]
+        assert "never rated" not in replay_head(db, key)
+        assert "round 2</a>" in replay_head(db, key)
+        with writing(db):
+            db.execute("UPDATE tournament SET kind = 'play'")
+        assert "never rated" in replay_head(db, key)
+        assert "round 2" not in replay_head(db, key)
+
+
+def replay_head(db: Database, key: tuple[int, int, int]) -> str:
+    path = "r/{}-{}-{}".format(*key)
+    return html(shown(Source(db), path), f"{path}.html").partition('<p class="quiet">')[2].partition("</p>")[0]
+
+
+def test_a_tournament_that_is_played_says_which_round_is(source: Source) -> None:
+    for name, words in (("stopped", "round 1 is being played"), ("faulty", "2 rounds"), ("spring", "3 rounds")):
+        assert f"<small>{words}</small>" in html(shown(source, f"t/{name}"))

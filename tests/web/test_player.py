@@ -110,6 +110,24 @@ def test_a_seat_sees_no_more_than_it_may(page: Page) -> None:
     assert page.locator("#legal li").count() > 0
 
 
+def test_what_a_bot_did_wrong_is_hidden_from_others_as_it_names_cards(browser: Browser, whole: Path, port: int) -> None:
+    with open_reader(whole) as db:
+        found = [one for one in matches.faults(db) if "legal: play:" in one.fault.text]
+        told = overview.published_matches(db, {one.match for one in found})
+    one = next(one for one in found if one.match in told)
+    words = re.compile(re.escape(one.fault.text))
+    other = int(one.fault.seat == 0)
+    with looking(browser) as page:
+        page.goto(address(port, (one.match, one.fault.deck, one.fault.leg)))
+        banner = page.locator(".banner", has_text=words)
+        assert words.search(banner.inner_text())
+        page.locator("#view").select_option(str(other))
+        assert not words.search(page.locator("main").inner_text())
+        assert f"failed at step {one.fault.step}: illegal/action" in banner.inner_text()
+        page.locator("#view").select_option(str(one.fault.seat))
+        assert words.search(banner.inner_text())
+
+
 def test_answers_in_an_open_window_are_hidden_from_others(browser: Browser, whole: Path, port: int) -> None:
     with looking(browser) as page:
         page.goto(address(port, newest(whole, "smokestack"), "#step=1&seat=1"))

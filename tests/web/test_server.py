@@ -62,6 +62,10 @@ def test_pages_and_their_twins_are_answered(port: int) -> None:
     status, headers, body = ask(port, "/data/standings.csv")
     assert status == 200
     assert body.startswith(b"tournament,game,")
+    status, headers, body = ask(port, "/r/0-0-0.html")
+    assert status == 404
+    assert b'href="../tournaments.html"' in body
+    assert ask(port, "/events", "HEAD")[1]["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_tables_are_read_whole_by_many_at_once(port: int) -> None:

@@ -6,6 +6,10 @@
   let fetching = false;
   let again = false;
   let waiting = null;
+  let updated = "";
+  let events = null;
+  let later = 0;
+  const RETRY_MS = 3000;
 
   const say = (text, state = "") => {
     status.textContent = text;
@@ -60,9 +64,11 @@
   const update = (text) => {
     const next = new DOMParser().parseFromString(text, "text/html");
     let held = false;
+    let differs = false;
     for (const old of document.querySelectorAll("[data-live]")) {
       const fresh = next.getElementById(old.id);
       if (!fresh || old.innerHTML === fresh.innerHTML) continue;
+      differs = true;
       if (!old.matches(":hover")) {
         exchange(old, document.adoptNode(fresh));
         continue;
@@ -71,8 +77,8 @@
       held ||= old.textContent !== fresh.textContent;
     }
     waiting = held ? text : null;
-    const now = new Date().toISOString().slice(11, 19);
-    say(held ? "new results are waiting: move the pointer off the table" : `live · updated ${now} UTC`);
+    if (differs) updated = ` · updated ${new Date().toISOString().slice(11, 19)} UTC`;
+    say(held ? "new results are waiting: move the pointer off the table" : `live${updated}`);
   };
 
   const load = async () => {
@@ -91,8 +97,23 @@
   document.addEventListener("pointerout", () => {
     if (waiting) requestAnimationFrame(() => waiting && update(waiting));
   });
-  const events = new EventSource(document.body.dataset.events);
-  events.addEventListener("changed", load);
-  events.addEventListener("open", () => say("live"));
-  events.addEventListener("error", () => say("not connected; trying again", "lost"));
+
+  // A browser opens six connections to a host at most, so only what is looked at may hold one open.
+  const connect = () => {
+    disconnect();
+    if (document.visibilityState === "hidden") return;
+    events = new EventSource(document.body.dataset.events);
+    events.addEventListener("changed", load);
+    events.addEventListener("open", () => { say(`live${updated}`); load(); }); // what was missed until now
+    events.addEventListener("error", () => {
+      say("not connected; trying again", "lost");
+      if (events.readyState === EventSource.CLOSED) later = setTimeout(connect, RETRY_MS); // it was refused
+    });
+  };
+  const disconnect = () => {
+    clearTimeout(later);
+    if (events) events.close();
+  };
+  document.addEventListener("visibilitychange", connect);
+  connect();
 })();

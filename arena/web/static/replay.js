@@ -62,6 +62,11 @@
     [...text.children].forEach((event, index) => { event.hidden = !isSeen(steps[number].events[index][1], view); });
   });
 
+  // What was wrong may name cards: it lists what the seat could have done.
+  const veilFaults = () => document.querySelectorAll("[data-of]").forEach((part) => {
+    part.hidden = !isOwn(Number(part.dataset.of));
+  });
+
   const told = (number) => {
     if (number && !isKnown(number)) return "a seat has answered in the window";
     const words = [...rows[number].querySelectorAll(".text div:not([hidden])")].map((one) => one.textContent);
@@ -185,6 +190,7 @@
     view = seat;
     $("view").value = seat ?? "";
     veil();
+    veilFaults();
     go(now);
   };
 
