@@ -53,7 +53,10 @@ def los(
         rows = [[_cell(one.los(a, b), a is b) for b in one.found] for a in one.found]
         emit_matrix(" · ".join(pool_words(one.pool)), one.names, rows)
         if len(one.certainty.groups) > 1:
-            say(f"their results link {len(one.certainty.groups)} groups only; between those the prior alone decides")
+            say(
+                f"{one.pool.key.game}: results link {len(one.certainty.groups)} groups only; between those the prior "
+                "alone decides"
+            )
     say(
         "each row: how likely the bot is stronger than the bot of that number, in percent; not corrected for many pairs"
     )
