@@ -213,6 +213,15 @@ def test_a_fit_that_was_tampered_with_is_found(site: Path, tmp_path: Path) -> No
     assert "certainty of the ratings" in result.stdout
 
 
+def test_before_anything_is_rated_that_is_told(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "arena.db"):
+        pass
+    for command in ("leaderboard", "los"):
+        said = arena(command, "--db", tmp_path / "arena.db")
+        assert said.stdout == ""
+        assert said.stderr.startswith("no results are rated yet")
+
+
 def test_what_differs_of_a_rating_is_told(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "arena.db"
     path.write_bytes(site.read_bytes())

@@ -57,6 +57,9 @@ def los(
                 f"{one.pool.key.game}: results link {len(one.certainty.groups)} groups only; between those the prior "
                 "alone decides"
             )
+    if not compared:
+        say("no results are rated yet; they are once a round of a tournament is complete: arena run")
+        return
     say(
         "each row: how likely the bot is stronger than the bot of that number, in percent; not corrected for many pairs"
     )
