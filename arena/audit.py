@@ -26,7 +26,7 @@ from arena.plan import (
 )
 from arena.rating.duels import collect
 from arena.rating.pool import rate_collected
-from arena.records import Round
+from arena.records import Rating, Round
 from arena.store import matches, ratings, tallies, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
@@ -181,7 +181,13 @@ def _check_ratings(db: Database) -> Iterator[Difference]:
         for one, found in zip(ratings.ratings(db, pool.id), due.ratings, strict=True):
             if stored is None:  # fitted by an older arena, which kept no places
                 found = msgspec.structs.replace(found, ranks=None)
-            if one != found:
-                yield Difference(f"pool {pool.id}", "rating", str(one), str(found))
+            yield from _unlike(f"pool {pool.id}", one, found)
         if stored is not None and not due.certainty.is_like(stored):
             yield Difference(f"pool {pool.id}", "certainty of the ratings", "another", "what its deals say")
+
+
+def _unlike(where: str, kept: Rating, due: Rating) -> Iterator[Difference]:
+    """Yield what of a rating differs; whole ones are too long to be told."""
+    for name in kept.__struct_fields__:
+        if getattr(kept, name) != getattr(due, name):
+            yield Difference(where, f"{name} of {kept.bot[:12]}", str(getattr(kept, name)), str(getattr(due, name)))

@@ -121,7 +121,7 @@ def extend(
                 f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds"
             )
         playing, new = _entering(db, tournament, bots)
-        check_plan(plan, playing)
+        check_plan(_without_gone(db, tournament, plan), playing)
         if plan.format != "until-error":  # which has found what follows from the results so far
             plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
         stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
@@ -152,6 +152,13 @@ def cast(db: Database, plan: Plan, entrants: Sequence[Entrant], isolation: str) 
 
 def _elo_in(db: Database, key: PoolKey) -> dict[BotHash, float]:
     return {one.bot: one.elo for pool in ratings.pools(db) if pool.key == key for one in ratings.ratings(db, pool.id)}
+
+
+def _without_gone(db: Database, tournament: Tournament, plan: Plan) -> Plan:
+    """Return a plan that does not ask for the challengers who have left a gauntlet."""
+    gone = _gone(db, tournament)
+    left = {base_name(one) for one in tournaments.entrants(db, tournament.id) if one.number in gone}
+    return msgspec.structs.replace(plan, challengers=tuple(name for name in plan.challengers if name not in left))
 
 
 def _entering(db: Database, tournament: Tournament, bots: Sequence[Entrant]) -> tuple[list[Entrant], list[Entrant]]:

@@ -215,6 +215,16 @@ def test_a_gauntlet_without_challengers_ends(db: Database) -> None:
     assert [one for _, found in audit(db, [spring]) for one in found] == []
 
 
+def test_a_gauntlet_goes_on_without_a_challenger_who_left(db: Database) -> None:
+    spring = play(db, begin(db, GAUNTLET, refs(5)))
+    names = {one.number: one.name for one in tournaments.entrants(db, spring.id)}
+    leave(db, spring, next(number for number, name in names.items() if name == "bot-3"), "disqualify")
+    asked = tournaments.entrants(db, spring.id)
+    spring = play(db, extend(db, spring, msgspec.structs.replace(GAUNTLET, rounds=3), asked, 9.0))
+    assert len(all_rounds(db, spring)[2].tables) == 3
+    assert [one for _, found in audit(db, [spring]) for one in found] == []
+
+
 def test_what_a_gauntlet_lacks_is_told() -> None:
     def problems(names: Sequence[str], seats: int = 2, plays: tuple[str, ...] = ("avalanche", "durak")) -> str:
         entrants = [Entrant(n, name, refs(9)[n].hash, plays) for n, name in enumerate(names)]
@@ -266,6 +276,7 @@ def test_a_swiss_keeps_bots_of_one_author_apart(db: Database) -> None:
         (["--format", "gauntlet", "--challengers", "A,b"], '"A" is not allowed'),
         (["--challengers", "a"], "only a gauntlet has them"),
         (["--format", "round-robin", "--avoid-same-author"], "only a Swiss can"),
+        (["--max-rounds", "3"], "--max-rounds is for --until-error"),
     ],
 )
 def test_what_does_not_fit_a_format_is_told(tmp_path: Path, options: list[str], why: str) -> None:

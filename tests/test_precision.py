@@ -123,6 +123,16 @@ def test_it_ends_after_the_most_rounds(db: Database) -> None:
     assert told[-1].startswith("ended by --max-rounds after 2 rounds; widest: avalanche ±")
 
 
+def test_it_ends_when_too_few_are_left(db: Database) -> None:
+    asked, told = until(db, 5.0, max_rounds=3)
+    spring = whole(db, until(db, 5.0, max_rounds=1)[0], begun(db, asked))
+    with writing(db):
+        for name in ("bot-0", "bot-1", "bot-2"):
+            corrections.exclude(db, "withdraw", spring.id, name, "because", 9.0)
+    assert len(whole(db, asked, spring).stages) == 1
+    assert told == ["ended after 1 round: too few bots are left for a table"]
+
+
 def test_who_leaves_is_not_asked_about_any_more(db: Database) -> None:
     asked = until(db, 5.0, max_rounds=3)[0]
     spring = whole(db, until(db, 5.0, max_rounds=1)[0], begun(db, asked))

@@ -59,12 +59,21 @@ def test_two_copies_without_any_spread_are_told_apart_by_what_they_scored() -> N
     assert intervals(estimated([1500, 1500], np.zeros((2, 2)))) == [(1, 2), (1, 2)]
 
 
-def test_who_has_no_error_bar_has_no_interval_and_takes_no_place() -> None:
+def test_who_has_no_error_bar_has_no_interval_and_may_have_any_place() -> None:
     found = estimated([1700, 1600, 1300], independent(3, 10.0))
     few = Estimate(found.bots, found.elo, found.covariance, np.array([50, 9, 50]), 50)
-    assert rank_intervals(few) == {found.bots[0]: (1, 1), found.bots[2]: (2, 2)}
+    assert rank_intervals(few) == {found.bots[0]: (1, 2), found.bots[2]: (2, 3)}
     assert rank_intervals(estimated([1700, 1300], independent(2, 10.0), decks=9)) == {}
     assert rank_intervals(estimated([], np.zeros((0, 0)))) == {}
+
+
+def test_an_interval_holds_the_place_in_the_table_whoever_is_not_known() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        elo, decks = 1500 + 30 * rng.normal(size=7), np.where(rng.random(7) < 0.4, 9, 50)
+        found = Estimate(bots(7), elo, independent(7, 10.0), decks, 50)
+        for bot, (low, high) in rank_intervals(found).items():
+            assert low <= 1 + (elo > elo[found.bots.index(bot)]).sum() <= high
 
 
 def test_equal_pools_have_equal_intervals_in_any_order() -> None:

@@ -57,6 +57,14 @@ def test_a_tied_match_goes_to_more_sets_then_to_the_better_seed(sets_won: tuple[
     assert reached([5, 6], [first], [score(1, (5, 6), 10, sets_won)])[winner] == 1
 
 
+def test_who_has_gone_on_stays_so_when_a_match_is_void_later() -> None:
+    seeding = [1, 2, 3]
+    rounds = [Round(1, ((2, 3),), (1,)), Round(2, ((1, 3),), ())]
+    void, final = score(1, (2, 3), 10), score(2, (1, 3), 20)
+    assert reached(seeding, rounds, [void, final]) == {1: 2, 3: 1, 2: 0}
+    assert reached(seeding, rounds[:1], [void]) == {1: 1, 2: 1, 3: 0}, "not yet"
+
+
 def test_who_withdraws_leaves_its_place_to_its_opponent() -> None:
     first = knockout_round([1, 2, 3, 4], [], [])
     assert first is not None

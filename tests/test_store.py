@@ -647,15 +647,33 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     assert ratings.fault_counts(db, pool) == {A: 2, B: 1}
 
 
-def test_how_sure_a_pool_is_is_kept_and_damage_is_told(db: Database) -> None:
+def test_how_sure_a_pool_is_is_kept(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
     assert ratings.certainty(db, pool) is None
     assert ratings.last_round(db, pool) is None
-    ratings.save(db, pool, spring.id, 1, [], 0, certainty=SURE)
+    rated = [Rating(bot, 1500.0, None, 0, 0) for bot in SURE.bots]
+    ratings.save(db, pool, spring.id, 1, rated, 0, certainty=SURE)
     kept = ratings.certainty(db, pool)
     assert kept is not None
     assert msgspec.structs.astuple(kept) == msgspec.structs.astuple(SURE)
-    db.execute("UPDATE fit SET covariance = x'00'")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "covariance = x'00'",
+        "naive = zeroblob(0)",
+        f"covariance = x'{3 * '000000000000f87f'}'",  # no numbers
+        "decks = '[1]'",
+        "groups = '[[0, 99]]'",
+        "bots = '[]', covariance = zeroblob(0), naive = zeroblob(0), decks = '[]', groups = '[]'",
+    ],
+)
+def test_a_damaged_fit_is_told(db: Database, damage: str) -> None:
+    spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
+    rated = [Rating(bot, 1500.0, None, 0, 0) for bot in SURE.bots]
+    ratings.save(db, pool, spring.id, 1, rated, 0, certainty=SURE)
+    db.execute(f"UPDATE fit SET {damage}")
     with pytest.raises(ConfigError, match="the fit of pool 1 is damaged"):
         ratings.certainty(db, pool)
 

@@ -150,7 +150,7 @@ def test_bots_that_never_met_are_told_apart_by_the_prior_alone(tmp_path: Path, m
     with open_writer(path) as db:
         play(db, "spring", Plan("swiss", {"avalanche": {}}, 1, decks=5), 4)
     said = arena("los", "--db", path)
-    assert re.search(r"their results link \d groups only", said.stderr)
+    assert re.search(r"avalanche: results link \d groups only", said.stderr)
     assert "n/a" in said.stdout, "five decks are too few"
 
 
@@ -211,3 +211,21 @@ def test_a_fit_that_was_tampered_with_is_found(site: Path, tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["verify", "--outcomes", "--db", str(path)])
     assert result.exit_code == 1
     assert "certainty of the ratings" in result.stdout
+
+
+def test_before_anything_is_rated_that_is_told(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "arena.db"):
+        pass
+    for command in ("leaderboard", "los"):
+        said = arena(command, "--db", tmp_path / "arena.db")
+        assert said.stdout == ""
+        assert said.stderr.startswith("no results are rated yet")
+
+
+def test_what_differs_of_a_rating_is_told(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    path.write_bytes(site.read_bytes())
+    with open_writer(path) as db:
+        db.execute("UPDATE rating SET rank_low = 7, rank_high = 8 WHERE rank_low IS NOT NULL")
+    result = CliRunner().invoke(app, ["verify", "--outcomes", "--db", str(path)])
+    assert re.search(r"ranks of [0-9a-f]{12}: stored \(7, 8\), found \(\d, \d\)", result.stdout)

@@ -114,6 +114,12 @@ def test_a_round_that_is_not_complete_says_what_is_left(db: Path) -> None:
     assert sum(one["played"] for one in told) == 6 - int(left)
 
 
+def test_a_tournament_that_has_not_begun_says_so(db: Path) -> None:
+    with open_writer(db) as opened:
+        begin(opened, Plan("swiss", {"avalanche": {}}, 1), refs(4))
+    assert "no round of spring is scheduled yet" in arena("pairings", "spring", "--db", db).stderr
+
+
 def test_what_there_is_not_is_named(db: Path) -> None:
     played(db, Plan("swiss", {"avalanche": {}}, 1), 4)
     assert "tournament spring has no game 'durak'; it has avalanche" in refusal(

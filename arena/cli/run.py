@@ -101,7 +101,7 @@ def run(
         raise ConfigError(
             f"{where}: a short seed can be guessed, so it is for practice; leave it out, or pass --trusted"
         )
-    _check_further(config, extend=extend, forever=forever)
+    _check_further(config, extend=extend, forever=forever, max_rounds=max_rounds)
     if dry_run:
         _show_plan(config, db, as_json=as_json)
         return
@@ -130,7 +130,9 @@ def run(
         say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
 
 
-def _check_further(config: TournamentConfig, *, extend: bool, forever: bool) -> None:
+def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max_rounds: int | None) -> None:
+    if max_rounds is not None and config.format != "until-error":
+        raise ConfigError("--max-rounds is for --until-error; other formats take --rounds")
     if extend and forever:
         raise ConfigError("--forever extends a tournament by itself; leave --extend out")
     if (extend or forever) and config.format == "until-error":
@@ -209,7 +211,8 @@ def _announce(asked: Asked, tournament: Tournament, word: str) -> None:
     playing = set(tournament.stages[-1].players)
     entrants = [one for one in tournaments.entrants(asked.db, tournament.id) if one.number in playing]
     if asked.is_told:
-        length = f"{plan.format}, {count_of(plan.rounds, plan.unit)}"
+        until = f"until ±{asked.config.until_error}, {plan.unit} {plan.rounds}"
+        length = until if asked.until else f"{plan.format}, {count_of(plan.rounds, plan.unit)}"
         say(
             f"{tournament.name} {word} · {', '.join(_sizes(plan, entrants))} · {length} · "
             f"{count_of(len(entrants), 'bot')} · {count_of(asked.lanes, 'lane')} · "

@@ -53,7 +53,13 @@ def los(
         rows = [[_cell(one.los(a, b), a is b) for b in one.found] for a in one.found]
         emit_matrix(" · ".join(pool_words(one.pool)), one.names, rows)
         if len(one.certainty.groups) > 1:
-            say(f"their results link {len(one.certainty.groups)} groups only; between those the prior alone decides")
+            say(
+                f"{one.pool.key.game}: results link {len(one.certainty.groups)} groups only; between those the prior "
+                "alone decides"
+            )
+    if not compared:
+        say("no results are rated yet; they are once a round of a tournament is complete: arena run")
+        return
     say(
         "each row: how likely the bot is stronger than the bot of that number, in percent; not corrected for many pairs"
     )

@@ -107,6 +107,8 @@ def pairings(
         return
     for one in told:
         one.show(found.name, names)
+    if not told:
+        say(f"no round of {found.name} is scheduled yet")
 
 
 class _Paired(msgspec.Struct, frozen=True):

@@ -42,6 +42,9 @@ class Until(NamedTuple):
         await trio.lowlevel.checkpoint()
         rounds = plan_of(tournament).rounds
         found = widest_errors(self.db, tournament)
+        if not found:
+            self.tell(f"ended after {count_of(rounds, 'round')}: too few bots are left for a table")
+            return None
         told = "; ".join(map(words_of, found))
         if rounds >= self.max_rounds and any(one.error > self.target for one in found):
             self.tell(f"ended by --max-rounds after {count_of(rounds, 'round')}; widest: {told}")

@@ -58,6 +58,8 @@ def leaderboard(
         return
     for board in boards:
         _show(board.rows, board.title())
+    if not boards:
+        say("no results are rated yet; they are once a round of a tournament is complete: arena run")
     if not game and len(chosen) > 1:
         _show(mean, "overall · mean over " + ", ".join(" ".join(pool_words(pool)[:-3]) for pool in chosen))
     if free := [board for board in boards if held and not board.is_anchored]:

@@ -28,10 +28,12 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         theta: by bot.
         information: minus the second derivatives of the log likelihood at theta, prior included.
+        pull: the gradient of the prior at theta, by bot.
     """
 
     theta: Floats
     information: Floats
+    pull: Floats
 
 
 def fit(duels: Duels, prior: float = PRIOR) -> Fit:
@@ -53,7 +55,12 @@ def fit(duels: Duels, prior: float = PRIOR) -> Fit:
             step = step / 2
         theta = theta + step
         size, steps = np.abs(step).max(initial=0), steps + 1
-    return Fit(theta, _derivatives(points, theta, prior)[1])
+    return Fit(theta, _derivatives(points, theta, prior)[1], _pull(theta, prior))
+
+
+def _pull(theta: Floats, prior: float) -> Floats:
+    pull: Floats = prior * (0.5 - 1.0 / (1.0 + np.exp(-theta)))
+    return pull
 
 
 def bounds(duels: Duels) -> tuple[Literal["", ">", "<"], ...]:
@@ -101,7 +108,7 @@ def _derivatives(points: Floats, theta: Floats, prior: float) -> tuple[Floats, F
     """Return the gradient of the log likelihood and minus its second derivatives."""
     chance = 1.0 / (1.0 + np.exp(theta[None, :] - theta[:, None]))  # of i against j; its transpose is 1 - chance
     ghost = 1.0 / (1.0 + np.exp(-theta))
-    gradient = (points * chance.T - points.T * chance).sum(axis=1) + prior * (0.5 - ghost)
+    gradient = (points * chance.T - points.T * chance).sum(axis=1) + _pull(theta, prior)
     links = (points + points.T) * chance * chance.T
     information = np.diag(links.sum(axis=1) + prior * ghost * (1.0 - ghost)) - links
     if prior == 0:

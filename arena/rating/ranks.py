@@ -4,7 +4,7 @@ The interval of a bot holds its true place in 95 of 100 pools. It is found as Mo
 ("Inference for Ranks", Review of Economic Studies 91, 2024) do for one unit: the largest of its differences to all
 others, each in its own standard errors, is simulated from the covariance; a rival counts as above or below only if
 the difference that was seen is larger than the 95 % point of that. Simulating places directly would be too sure where
-many bots are nearly equal.
+many bots are nearly equal. A bot without an error bar may have any place, so it counts neither as above nor as below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_SPREAD = 1e-9  # of Elo: copies of one bot share each deck's luck exactly
 
 
 def rank_intervals(estimate: Estimate) -> dict[BotHash, RankInterval]:
-    """Return the rank interval of every bot that has an error bar, among those alone."""
+    """Return the rank interval of every bot that has an error bar, among all bots."""
     chosen = [i for i, bot in enumerate(estimate.bots) if estimate.error(bot) is not None]
     elo, covariance = estimate.elo[chosen], estimate.covariance[np.ix_(chosen, chosen)]
     variance = np.diag(covariance)
@@ -35,7 +35,7 @@ def rank_intervals(estimate: Estimate) -> dict[BotHash, RankInterval]:
     for row, index in enumerate(chosen):
         limit = _critical(draws, row, spread[row])
         above, below = _apart(elo - elo[row], spread[row], limit), _apart(elo[row] - elo, spread[row], limit)
-        found[estimate.bots[index]] = 1 + int(above.sum()), len(chosen) - int(below.sum())
+        found[estimate.bots[index]] = 1 + int(above.sum()), len(estimate.bots) - int(below.sum())
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from arena.records import Round, TableScore
 
@@ -35,7 +35,7 @@ def knockout_round(
 
     A match goes to whoever won more duels; with equally many to whoever won more deal sets, then to the better seed.
     """
-    slots = _after(seeding, history, scores)
+    *_, slots = _slots(seeding, history, scores)
     slots = [None if entrant in withdrawn else entrant for entrant in slots]
     if len([entrant for entrant in slots if entrant is not None]) < 2:
         return None
@@ -48,30 +48,26 @@ def knockout_round(
 def reached(seeding: Sequence[int], history: Sequence[Round], scores: Sequence[TableScore]) -> dict[int, int]:
     """Return for each entrant how many rounds it has survived."""
     survived = dict.fromkeys(seeding, 0)
-    for number in range(1, len(history) + 1):
-        for entrant in _after(seeding, history[:number], scores):
-            if entrant is not None:
-                survived[entrant] = number
+    for number, slots in enumerate(_slots(seeding, history, scores)):
+        survived.update({entrant: number for entrant in slots if entrant is not None})
     return survived
 
 
-def _after(seeding: Sequence[int], history: Sequence[Round], scores: Sequence[TableScore]) -> list[Slot]:
-    """Return the slots after some rounds."""
-    slots = bracket(seeding)
+def _slots(seeding: Sequence[int], history: Sequence[Round], scores: Sequence[TableScore]) -> Iterator[list[Slot]]:
+    """Yield the slots of the bracket, and those after each round."""
+    yield (slots := bracket(seeding))
     seeds = {entrant: seed for seed, entrant in enumerate(seeding)}
     by_table = {(score.round, frozenset(score.table)): score for score in scores}
-    for played in history:
-        there = {*played.byes, *(entrant for table in played.tables for entrant in table)}
+    sat = [{*played.byes, *(entrant for table in played.tables for entrant in table)} for played in history]
+    for played, there, later in zip(history, sat, [*sat, set()][1:], strict=True):
         pairs = zip(slots[::2], slots[1::2], strict=True)
-        slots = [
-            _winner([one for one in pair if one in there], seeds, by_table.get((played.number, frozenset(pair))))  # type: ignore[arg-type]  # a pair with nobody has no score
-            for pair in pairs
-        ]
-    return slots
+        came = [[one for one in pair if one is not None and one in there] for pair in pairs]
+        yield (slots := [_winner(pair, later, seeds, by_table.get((played.number, frozenset(pair)))) for pair in came])
 
 
-def _winner(pair: Sequence[Slot], seeds: dict[int, int], score: TableScore | None) -> Slot:
-    entrants = [one for one in pair if one is not None]
+def _winner(pair: Sequence[int], later: Collection[int], seeds: dict[int, int], score: TableScore | None) -> Slot:
+    """Return who goes on; who has gone on already does, whatever the match is found to be worth since."""
+    entrants = [one for one in pair if one in later] or pair
     if score is None:
         return entrants[0] if entrants else None
 

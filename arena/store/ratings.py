@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 from sqlite_utils import Database
@@ -123,16 +125,20 @@ def certainty(db: Database, pool: int) -> Certainty | None:
         "SELECT bots, covariance, naive, decks, groups, design_effect FROM fit WHERE pool = ?", (pool,)
     ):
         bots = msgspec.json.decode(row["bots"], type=tuple[BotHash, ...])
-        if {len(row["covariance"]), len(row["naive"])} != {4 * len(bots) * (len(bots) + 1)}:
+        decks = msgspec.json.decode(row["decks"], type=tuple[int, ...])
+        groups = msgspec.json.decode(row["groups"], type=tuple[tuple[int, ...], ...])
+        size = 8 * (len(bots) * (len(bots) + 1) // 2)
+        blobs = row["covariance"], row["naive"]
+        covariance, naive = (array("d", blob if len(blob) == size else b"") for blob in blobs)
+        if not (
+            {len(blob) for blob in blobs} == {size}
+            and all(map(math.isfinite, chain(covariance, naive)))
+            and len(decks) == len(bots)
+            and sorted(chain(*groups)) == list(range(len(bots)))
+            and {bot for (bot,) in db.execute("SELECT hash FROM rating WHERE pool = ?", (pool,))} == {*bots}
+        ):
             raise ConfigError(f"the fit of pool {pool} is damaged; take the database from a backup")
-        return Certainty(
-            bots,
-            array("d", row["covariance"]),
-            array("d", row["naive"]),
-            msgspec.json.decode(row["decks"], type=tuple[int, ...]),
-            msgspec.json.decode(row["groups"], type=tuple[tuple[int, ...], ...]),
-            row["design_effect"],
-        )
+        return Certainty(bots, covariance, naive, decks, groups, row["design_effect"])
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from arena.plan import plan_of
+from arena.rating.certainty import overall as mean
 from arena.records import BotHash, Rating
 from arena.store import overview, ratings, tournaments
 from arena.store.overview import MatchRow, Past
@@ -114,8 +115,6 @@ def _chief(source: Source, pool: PoolRow) -> int:
 
 def overall(source: Source) -> Page:
     """Return the mean over the largest pool of each game."""
-    from arena.rating.pool import overall as mean  # numpy takes a tenth of a second, which other pages need not pay
-
     by_game = {pool.key.game: ratings.ratings(source.db, pool.id) for pool in source.largest}
     rows = rating_rows(source, mean(by_game) if by_game else [], {}, source.largest)
     data = {
