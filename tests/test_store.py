@@ -761,6 +761,7 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
             lambda: matches.faults(db, number=one),
             lambda: matches.faults(db, tournament=spring.id),
         ],
+        "matches.hashes": [lambda: matches.hashes(db, one)],
         "matches.last_deal": [lambda: matches.last_deal(db)],
         "matches.logs": [lambda: matches.logs(db, one)],
         "matches.match": [lambda: matches.match(db, one)],

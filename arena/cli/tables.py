@@ -12,9 +12,9 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
-from arena.cli.views import find_tournament
+from arena.cli.views import find_tournament, games_of
 from arena.errors import ConfigError
-from arena.plan import final_standings, plan_of, table_scores
+from arena.plan import final_standings, table_scores
 from arena.records import Round, TableScore
 from arena.schedule.crosstable import Encounter, encounters
 from arena.schedule.quality import RoundQuality, round_quality
@@ -25,18 +25,6 @@ from arena.store.tournaments import Tournament
 
 TournamentName = Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")]
 GameName = Annotated[str, typer.Argument(help="One game; by default all of the tournament.")]
-
-
-def games_of(tournament: Tournament, game: str) -> list[str]:
-    """Return the games of a tournament, or the one asked for.
-
-    Raises:
-        ConfigError: it has no such game; names those it has.
-    """
-    games = list(plan_of(tournament).games)
-    if game and game not in games:
-        raise ConfigError(f"tournament {tournament.name} has no game {game!r}; it has {', '.join(games)}")
-    return [game] if game else games
 
 
 @app.command(epilog="Example: arena crosstable spring durak")

@@ -261,10 +261,7 @@ def standings(
 
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
-        games = list(plan_of(found).games)
-        if game and game not in games:
-            raise ConfigError(f"tournament {found.name} has no game {game!r}; it has {', '.join(games)}")
-        tables = {name: final_standings(opened, found, name) for name in games if game in ("", name)}
+        tables = {name: final_standings(opened, found, name) for name in games_of(found, game)}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
         made = corrections(opened, found.id)
         doubted = {name: matches.count_unverified(opened, found.id, name) for name in tables}
@@ -334,6 +331,20 @@ def find_tournament(db: Database, name: str) -> tournaments.Tournament:
         names = ", ".join(one.name for one in known) or "none yet"
         raise ConfigError(f"there is no tournament {name!r}; there are: {names}")
     return found
+
+
+def games_of(tournament: tournaments.Tournament, game: str) -> list[str]:
+    """Return the games of a tournament, or the one asked for.
+
+    Raises:
+        ConfigError: it has no such game; names those it has.
+    """
+    from arena.plan import plan_of
+
+    games = list(plan_of(tournament).games)
+    if game and game not in games:
+        raise ConfigError(f"tournament {tournament.name} has no game {game!r}; it has {', '.join(games)}")
+    return [game] if game else games
 
 
 def find_deal(db: Database, name: str) -> tuple[StoredMatch, DealRecord, list[Fault]]:

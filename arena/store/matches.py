@@ -340,14 +340,15 @@ def rated_deals(
     tournament, game, number = only or without or (0, "", 0)
     given = {"pool": pool, "tournament": tournament, "game": game, "round": number}
     current = -1
-    hashes: tuple[BotHash, ...] = ()
+    table: tuple[BotHash, ...] = ()
     for number, key, seating, places in db.execute(query + "ORDER BY m.id", given):
         if number != current:
-            current, hashes = number, _hashes(db, number)
-        yield RatedDeal(key.hex(), tuple(hashes[place] for place in seating), tuple(places))
+            current, table = number, hashes(db, number)
+        yield RatedDeal(key.hex(), tuple(table[place] for place in seating), tuple(places))
 
 
-def _hashes(db: Database, number: int) -> tuple[BotHash, ...]:
+def hashes(db: Database, number: int) -> tuple[BotHash, ...]:
+    """Return the bots of a match, by place at the table."""
     query = (
         "SELECT e.hash FROM place p JOIN entrant e ON e.tournament = p.tournament AND e.number = p.entrant "
         "WHERE p.match = ? ORDER BY p.place"

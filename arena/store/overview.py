@@ -8,21 +8,12 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.records import BotHash
+from arena.store.ratings import Past
 
 _SEATS = (
     "(SELECT json_group_array(name) FROM (SELECT e.name FROM place p "
     "JOIN entrant e ON e.tournament = p.tournament AND e.number = p.entrant WHERE p.match = m.id ORDER BY p.place))"
 )
-
-
-class Past(msgspec.Struct, frozen=True):
-    """A bot's rating after a round of a pool."""
-
-    tournament: int
-    round: int
-    elo: float
-    error: float | None
-    deals: int
 
 
 class MatchRow(msgspec.Struct, frozen=True):
@@ -168,12 +159,3 @@ def placings_of(db: Database, bot: BotHash) -> Iterator[tuple[int, bytes, bytes]
         "JOIN deal d ON d.match = m.id WHERE e.hash = ? ORDER BY d.match"
     )
     yield from db.execute(query, (bot,))
-
-
-def table(db: Database, number: int) -> tuple[BotHash, ...]:
-    """Return the bots of a match by place."""
-    query = (
-        "SELECT e.hash FROM place p JOIN entrant e ON e.tournament = p.tournament AND e.number = p.entrant "
-        "WHERE p.match = ? ORDER BY p.place"
-    )
-    return tuple(BotHash(bot) for (bot,) in db.execute(query, (number,)))

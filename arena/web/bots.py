@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from arena.records import BotHash
-from arena.store import bots, overview, ratings, tournaments
+from arena.store import bots, matches, overview, ratings, tournaments
 from arena.web.charts import COLOURS
 from arena.web.faults import fault_rows
 from arena.web.leaderboards import curve_data, match_data
@@ -117,7 +117,7 @@ def opponents(source: Source, hashes: Sequence[BotHash]) -> list[Data]:
     for own in hashes:
         tables: dict[int, tuple[BotHash, ...]] = {}
         for match, seating, places in overview.placings_of(source.db, own):
-            table = tables.get(match) or tables.setdefault(match, overview.table(source.db, match))
+            table = tables.get(match) or tables.setdefault(match, matches.hashes(source.db, match))
             at = next(seat for seat, place in enumerate(seating) if table[place] == own)
             for seat, place in enumerate(seating):
                 if table[place] not in hashes:

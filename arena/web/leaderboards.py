@@ -10,8 +10,8 @@ from arena.plan import plan_of
 from arena.rating.certainty import overall as mean
 from arena.records import BotHash, Rating
 from arena.store import overview, ratings, tournaments
-from arena.store.overview import MatchRow, Past
-from arena.store.ratings import PoolRow
+from arena.store.overview import MatchRow
+from arena.store.ratings import Past, PoolRow
 from arena.store.tournaments import Tournament
 from arena.web.page import (
     Data,
