@@ -6,6 +6,7 @@ serves a test, a lane on this machine and a node of a cluster. Times are integer
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NewType
 
 import msgspec
@@ -285,6 +286,43 @@ class RatedDeal(msgspec.Struct, frozen=True):
     deck: str
     bots: tuple[BotHash, ...]
     places: tuple[int, ...]
+
+
+class RatedMatch(msgspec.Struct, frozen=True):
+    """The deals of a match as the rating sees them: many at once, since there may be a million.
+
+    Attributes:
+        bots: by place at the table.
+        decks: names as those of a `RatedDeal`.
+        dealt: by deal, the index of its deck.
+        seatings: for each deal a byte a seat, the place at the table of who sits there.
+        places: for each deal a byte a seat.
+
+    Raises:
+        ValueError: these do not fit together.
+    """
+
+    bots: tuple[BotHash, ...]
+    decks: tuple[str, ...]
+    dealt: tuple[int, ...]
+    seatings: bytes
+    places: bytes
+
+    def __post_init__(self) -> None:
+        seats = len(self.bots)
+        if not seats or {len(self.seatings), len(self.places)} != {seats * len(self.dealt)}:
+            counts = f"{len(self.seatings)} seats and {len(self.places)} places"
+            raise ValueError(f"{len(self.dealt)} deals of deck {self.decks[0]!r} on with {seats} bots have {counts}")
+        if self.dealt and not 0 <= min(self.dealt) <= max(self.dealt) < len(self.decks):
+            raise ValueError(f"deals of deck {self.decks[0]!r} on are of decks that the match has not")
+        if not _each_sits_once(seats, self.seatings):
+            raise ValueError(f"in a deal of deck {self.decks[0]!r} on somebody sits twice")
+
+
+@lru_cache
+def _each_sits_once(seats: int, seatings: bytes) -> bool:
+    everybody = bytes(range(seats))
+    return all(bytes(sorted(seatings[start : start + seats])) == everybody for start in range(0, len(seatings), seats))
 
 
 class PoolKey(msgspec.Struct, frozen=True, order=True):

@@ -24,7 +24,7 @@ from arena.extension import cast
 from arena.games import GAMES
 from arena.luck import derive
 from arena.plan import Plan, final_standings, match_counts, new_tournament
-from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec
+from arena.records import BotHash, BotRef, DealRecord, Machine, MatchRecord, MatchSpec, RatedDeal, RatedMatch
 from arena.referee import Host, play_match
 from arena.rules import complete_options
 from arena.sandbox import Excess, Usage
@@ -277,3 +277,15 @@ def spec_of(bots: Sequence[BotRef], game: str, decks: int, number: int = 1) -> M
     options = complete_options(rules, len(bots), {})
     keys = tuple(derive(b"test", "deck", game, deck) for deck in range(decks))
     return MatchSpec(number, game, rules.version, options, tuple(bots), keys, seatings(len(bots), "rotate"))
+
+
+def apart(rated: Iterable[RatedMatch]) -> list[RatedDeal]:
+    """Return the deals of matches one by one."""
+    found = []
+    for match in rated:
+        seats = len(match.bots)
+        for number, deck in enumerate(match.dealt):
+            of = slice(number * seats, (number + 1) * seats)
+            bots = tuple(match.bots[place] for place in match.seatings[of])
+            found.append(RatedDeal(match.decks[deck], bots, tuple(match.places[of])))
+    return found

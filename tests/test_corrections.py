@@ -23,7 +23,7 @@ from arena.store import corrections, matches, ratings, tournaments
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Tournament
 from arena.tournament import run
-from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
+from tests.fakes_executor import FakeLanes, apart, begin, by_hash, refs, use_fake_bots
 
 GAME: dict[str, dict[str, Value]] = {"avalanche": {}}
 
@@ -100,7 +100,7 @@ def test_the_disqualified_is_last_and_unrated_and_others_keep_their_points(db: D
     assert (lines[-1].entrant, lines[-1].place, lines[-1].mark) == (best.entrant, 4, "disqualified")
     assert [line.place for line in lines] == [1, 2, 3, 4]
     assert all(line.points == before[line.entrant].points for line in lines)
-    rated = list(matches.rated_deals(db, pool.id))
+    rated = apart(matches.rated_deals(db, pool.id))
     assert 0 < len(rated) < deals
     hashes = {entrant.number: entrant.hash for entrant in tournaments.entrants(db, spring.id)}
     assert all(hashes[best.entrant] not in deal.bots for deal in rated)
@@ -111,14 +111,14 @@ def test_the_withdrawn_keeps_its_place_and_its_rating(db: Database) -> None:
     play(db, spring, 4)
     before = final_standings(db, spring, "avalanche")
     (pool,) = ratings.pools(db)
-    rated = list(matches.rated_deals(db, pool.id))
+    rated = apart(matches.rated_deals(db, pool.id))
     out(db, spring, "withdraw", "bot-2")
     after = final_standings(db, spring, "avalanche")
     assert [(line.entrant, line.place, line.points) for line in after] == [
         (line.entrant, line.place, line.points) for line in before
     ]
     assert {line.mark for line in after} == {"", "withdrawn"}
-    assert list(matches.rated_deals(db, pool.id)) == rated
+    assert apart(matches.rated_deals(db, pool.id)) == rated
 
 
 def test_a_void_match_is_a_tie_and_is_not_rated(db: Database) -> None:
@@ -134,7 +134,7 @@ def test_a_void_match_is_a_tie_and_is_not_rated(db: Database) -> None:
     assert {lines[entrant].points for entrant in match.entrants} == {0.5}
     assert play(db, tournaments.get(db, spring.id), 4)
     (pool,) = ratings.pools(db)
-    assert pool.deals == sum(1 for _ in matches.rated_deals(db, pool.id))
+    assert pool.deals == len(apart(matches.rated_deals(db, pool.id)))
     assert differences(db, tournaments.get(db, spring.id)) == []
 
 

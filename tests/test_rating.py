@@ -19,8 +19,9 @@ from arena.rating.covariance import ELO
 from arena.rating.duels import Collector, Duels, collect, joined
 from arena.rating.fit import bounds, fit, groups
 from arena.rating.pool import history, overall, rate, rate_pool
-from arena.records import BotHash, RatedDeal, Rating
+from arena.records import BotHash, RatedDeal, RatedMatch, Rating
 from arena.rules import OutcomeType
+from tests.fakes_executor import apart
 
 
 def deal(deck: object, bots: str, *places: int) -> RatedDeal:
@@ -180,10 +181,32 @@ def test_a_bot_that_meets_itself_learns_nothing_from_it() -> None:
 
 
 def test_a_deal_without_a_place_for_each_bot_is_refused() -> None:
-    with pytest.raises(ValueError, match="deck 'x' has 2 bots and 3 places"):
+    with pytest.raises(ValueError, match="1 deals of deck 'x' on with 2 bots have 2 seats and 3 places"):
         rate([deal("x", "ab", 1, 2, 3)], "ranking")
     with pytest.raises(ValueError, match="0 bots"):
         rate([RatedDeal("x", (), ())], "ranking")
+
+
+@pytest.mark.parametrize(
+    ("dealt", "seatings", "match"),
+    [((1,), b"\0\1", "decks that the match has not"), ((-1,), b"\0\1", "has not"), ((0,), b"\1\1", "sits twice")],
+)
+def test_a_match_that_does_not_fit_together_is_refused(dealt: tuple[int, ...], seatings: bytes, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        RatedMatch((BotHash("a"), BotHash("b")), ("x",), dealt, seatings, b"\1\2")
+
+
+def test_a_match_counts_as_its_deals() -> None:
+    # Two decks in both seatings; c has no deal of the second deck that is rated but one.
+    match = RatedMatch(
+        tuple(map(BotHash, "cab")), ("x", "y"), (0, 0, 1), bytes([0, 1, 2, 2, 1, 0, 1, 2, 0]), bytes([1, 2, 3] * 3)
+    )
+    alone = [deal("x", "cab", 1, 2, 3), deal("x", "bac", 1, 2, 3), deal("y", "abc", 1, 2, 3)]
+    assert apart([match]) == alone
+    assert rate([match], "ranking") == rate(alone, "ranking")
+    duels = by_deck(collect([match], "ranking"))
+    assert (duels.deals.tolist(), duels.wins.tolist(), duels.clusters) == ([3, 3, 3], [1, 1, 1], 2)
+    assert collect([match, deal("z", "ab")], "ranking").taken == 4
 
 
 @pytest.mark.parametrize("decks", [40, 700])

@@ -36,7 +36,7 @@ from arena.store import matches, ratings, tournaments
 from arena.store.database import open_writer
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import ATTEMPTS, OVERLOADS, MatchPlayed, MatchVoid, RoundBegan, RoundComplete, run
-from tests.fakes_executor import FakeLanes, begin, by_hash, refs, result, use_fake_bots
+from tests.fakes_executor import FakeLanes, apart, begin, by_hash, refs, result, use_fake_bots
 
 ALL: dict[str, dict[str, Value]] = {
     "avalanche": {"open_pile": "last_player"},
@@ -157,7 +157,7 @@ def check_ratings(db: Database, tournament: Tournament) -> None:
     found = ratings.pools(db)
     assert found
     for pool in found:
-        deals = list(matches.rated_deals(db, pool.id))
+        deals = apart(matches.rated_deals(db, pool.id))
         assert len(deals) == pool.deals
         random.Random(3).shuffle(deals)
         assert ratings.ratings(db, pool.id) == list(rate(deals, pool.key.outcome_type))

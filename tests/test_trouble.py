@@ -466,6 +466,15 @@ def test_deals_that_do_not_fit_together_give_one_clear_message(sample: Path, gar
             tallies.add(db, 1, "durak", 1)
 
 
+@pytest.mark.parametrize("garbage", ["seating = x'0905'", "places = x'010203'", "deck = deck + 7"])
+def test_deals_that_cannot_be_rated_give_one_clear_message(sample: Path, garbage: str) -> None:
+    with open_writer(sample) as db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute(f"UPDATE deal SET {garbage} WHERE match = 1 AND deck = 4")
+        with pytest.raises(ConfigError, match="the deals of match 1 are damaged .*; take the database from a backup"):
+            list(matches.rated_deals(db, 1))
+
+
 def test_what_a_lane_says_is_not_told_as_damage_of_the_file(path: Path) -> None:
     with pytest.raises(msgspec.DecodeError), open_writer(path):
         msgspec.json.decode(b"{")

@@ -11,24 +11,26 @@ floating-point work that follows only as the order in which blocks of decks are 
 from __future__ import annotations
 
 import zlib
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import combinations, islice
-from typing import NamedTuple
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from arena.records import BotHash, RatedDeal
+from arena.records import BotHash, RatedDeal, RatedMatch
 from arena.rules import OutcomeType
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+Rated: TypeAlias = RatedDeal | RatedMatch
+"""A deal by itself, or those of a match."""
 
 _PORTION = 8192  # deals that are summed up at once
 _BLOCK_ROWS = 1 << 15  # few enough to be unpacked in little memory, and many enough to be packed well
@@ -89,6 +91,41 @@ class _Rows(NamedTuple):
 _NO_ROWS = _Rows(np.zeros(0, np.uint64), *(np.zeros(0, np.int64) for _ in range(5)))
 
 
+class _Part(NamedTuple):
+    """Deals of matches with the same number of seats.
+
+    Attributes:
+        tables: by match, the numbers of the bots by place at the table.
+        decks: the ids of all decks, those of each match by themselves.
+        match: by deal.
+        deck: by deal, an index of `decks`.
+        places: by deal, by place at the table.
+    """
+
+    tables: Longs
+    decks: npt.NDArray[np.uint64]
+    match: Longs
+    deck: Longs
+    places: Longs
+
+    def rows(self, outcome_type: OutcomeType) -> Iterator[_Rows]:
+        """Yield for each two places at the table the duels of the bots that sit there, summed by deck and match."""
+        size, seats = len(self.decks), self.places.shape[1]
+        table = np.zeros((size, seats), np.int64)
+        table[self.deck] = self.tables[self.match]
+        draw = (self.places == self.places[:, :1]).all(axis=1)
+        for a, b in combinations(range(seats), 2):
+            better = np.sign(self.places[:, b] - self.places[:, a])
+            told = draw | (better != 0) if outcome_type == "single_loser" else np.ones_like(draw)
+            count = np.bincount(self.deck[told], minlength=size)
+            halves = count + np.bincount(self.deck, better * told, size).astype(np.int64)
+            where = np.flatnonzero((count > 0) & (table[:, a] != table[:, b]))  # nobody learns from meeting itself
+            one, two, amount = table[where, a], table[where, b], count[where]
+            points = np.where(one < two, halves[where], 2 * amount - halves[where])
+            low, high = np.minimum(one, two), np.maximum(one, two)
+            yield _Rows(self.decks[where], low, high, np.full_like(amount, seats), points, amount)
+
+
 class _Block(NamedTuple):
     """Rows that are packed: all duels of some decks.
 
@@ -120,37 +157,29 @@ class Collector:
         self._open: list[_Rows] = []
         self._sealed = _NO_ROWS  # all blocks, summed over their decks
 
-    def add(self, deals: Iterable[RatedDeal]) -> None:
+    def add(self, deals: Iterable[Rated]) -> None:
         """Take deals of one pool.
 
         Raises:
             ValueError: a deal has no bots, or not one place for each.
         """
-        stream = iter(deals)
-        while portion := list(islice(stream, _PORTION)):
+        for portion in _portions(one if isinstance(one, RatedMatch) else _alone(one) for one in deals):
             self._take(portion)
-            self.taken += len(portion)
+            self.taken += sum(len(match.dealt) for match in portion)
 
-    def _take(self, portion: list[RatedDeal]) -> None:
-        bots, decks = self._bots, dict[str, int]()
-        flat: defaultdict[int, array[int]] = defaultdict(lambda: array("i"))
-        for deal in portion:
-            seats = len(deal.bots)
-            if not 0 < seats == len(deal.places):
-                raise ValueError(f"a deal of deck {deal.deck!r} has {seats} bots and {len(deal.places)} places")
-            deck = decks.setdefault(deal.deck, len(decks))
-            flat[seats].fromlist([deck, *[bots.setdefault(b, len(bots)) for b in deal.bots], *deal.places])
-        n, ids = len(bots), np.array([_deck_id(name) for name in decks], np.uint64)
+    def _take(self, portion: list[RatedMatch]) -> None:
+        by_seats = defaultdict[int, list[RatedMatch]](list)
+        for match in portion:
+            by_seats[len(match.bots)].append(match)
+        parts = [self._part(seats, found) for seats, found in by_seats.items()]
+        n = len(self._bots)
         self._deals, self._wins = (np.pad(sums, (0, n - len(sums))) for sums in (self._deals, self._wins))
-        self._open_again(ids)
-        for seats, numbers in flat.items():
-            rows = np.frombuffer(numbers, np.intc).reshape(-1, 2 * seats + 1)
-            seated, places = rows[:, 1 : seats + 1].astype(np.int64), rows[:, seats + 1 :]
+        self._open_again(np.unique(np.concatenate([part.decks for part in parts])))
+        for part in parts:
+            seated = part.tables[part.match]
             self._deals += _appearances(seated, n)
-            self._wins += _appearances(np.where(_won(places, self._outcome_type), seated, n), n)
-            for where, low, high, halves in _duels(seated, places, self._outcome_type):
-                same = np.ones(len(where), np.int64)
-                self._open.append(_Rows(ids[rows[where, 0]], low, high, seats * same, halves, same))
+            self._wins += _appearances(np.where(_won(part.places, self._outcome_type), seated, n), n)
+            self._open += part.rows(self._outcome_type)
         if sum(len(rows.deck) for rows in self._open) >= _BLOCK_ROWS:
             left = _summed(self._open)
             while len(left.deck) >= _BLOCK_ROWS:
@@ -158,6 +187,22 @@ class Collector:
                 self._seal(_cut(left, slice(end)))
                 left = _cut(left, slice(end, None))
             self._open = [left]
+
+    def _part(self, seats: int, found: list[RatedMatch]) -> _Part:
+        """Return matches of one number of seats as arrays, with numbers for bots."""
+        numbers = self._bots
+        tables = np.array([[numbers.setdefault(bot, len(numbers)) for bot in match.bots] for match in found], np.int64)
+        decks = _deck_ids([name for match in found for name in match.decks])
+        first_deck = np.cumsum([0, *(len(match.decks) for match in found[:-1])])
+        match = np.repeat(np.arange(len(found)), [len(match.dealt) for match in found])
+        dealt = np.concatenate([np.array(match.dealt, np.int64) for match in found])
+        seating, places = (
+            np.frombuffer(b"".join(getattr(match, name) for match in found), np.uint8).reshape(-1, seats)
+            for name in ("seatings", "places")
+        )
+        by_place = np.empty_like(places)
+        np.put_along_axis(by_place, seating.astype(np.int64), places, axis=1)
+        return _Part(tables, decks, match, first_deck[match] + dealt, by_place.astype(np.int64))
 
     def _seal(self, rows: _Rows) -> None:
         self._blocks.append(_packed(rows))
@@ -203,7 +248,25 @@ class Collector:
         return Duels(self._outcome_type, names, deals, wins, *columns)
 
 
-def collect(deals: Iterable[RatedDeal], outcome_type: OutcomeType) -> Collector:
+def _alone(deal: RatedDeal) -> RatedMatch:
+    """Return a deal as a match without others, everybody at the place of the seat."""
+    return RatedMatch(deal.bots, (deal.deck,), (0,), bytes(range(len(deal.bots))), bytes(deal.places))
+
+
+def _portions(matches: Iterable[RatedMatch]) -> Iterator[list[RatedMatch]]:
+    """Yield matches in lists of some thousand deals."""
+    portion, deals = list[RatedMatch](), 0
+    for match in matches:
+        portion.append(match)
+        deals += len(match.dealt)
+        if deals >= _PORTION:
+            yield portion
+            portion, deals = [], 0
+    if portion:
+        yield portion
+
+
+def collect(deals: Iterable[Rated], outcome_type: OutcomeType) -> Collector:
     """Return a collector of a stream of deals."""
     collector = Collector(outcome_type)
     collector.add(deals)
@@ -223,8 +286,9 @@ def joined(blocks: Sequence[Duels]) -> Duels:
     return msgspec.structs.replace(blocks[0], cluster=cluster.astype(np.int32), **columns)
 
 
-def _deck_id(name: str) -> int:
-    return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
+def _deck_ids(names: Sequence[str]) -> npt.NDArray[np.uint64]:
+    digests = b"".join([sha256(name.encode()).digest() for name in names])
+    return np.frombuffer(digests, ">u8").reshape(len(names), -1)[:, 0].astype(np.uint64)
 
 
 def _summed(parts: Sequence[_Rows]) -> _Rows:
@@ -260,7 +324,7 @@ def _packed(rows: _Rows) -> _Block:
     is_new = sorted_decks != np.roll(sorted_decks, 1)
     is_new[:1] = True
     columns = [is_new, *(column[order] for column in rows[1:])]
-    packed = zlib.compress(b"".join(column.astype(np.int32).tobytes() for column in columns), 9)
+    packed = zlib.compress(b"".join(column.astype(np.int32).tobytes() for column in columns), 6)
     return _Block(sorted_decks[is_new], packed)
 
 
@@ -276,7 +340,7 @@ def _ranks(numbers: Mapping[str, int]) -> Longs:
     return ranks
 
 
-def _won(places: Ints, outcome_type: OutcomeType) -> Bools:
+def _won(places: Longs, outcome_type: OutcomeType) -> Bools:
     first: Bools = places == 1
     if outcome_type == "ranking":
         first &= first.sum(axis=1, keepdims=True) == 1
@@ -291,16 +355,3 @@ def _appearances(bots: Longs, n: int) -> Longs:
     fresh = np.ones(rows.shape, np.bool_)
     fresh[:, 1:] = rows[:, 1:] != rows[:, :-1]
     return np.bincount(rows[fresh], minlength=n + 1)[:n]
-
-
-def _duels(bots: Longs, places: Ints, outcome_type: OutcomeType) -> Iterator[tuple[Longs, Longs, Longs, Longs]]:
-    """Yield for each pair of seats the rows with a duel, the lower bot, the higher bot, and the lower's half points."""
-    draw = (places == places[:, :1]).all(axis=1)
-    for a, b in combinations(range(bots.shape[1]), 2):
-        informative = bots[:, a] != bots[:, b]  # nobody learns from meeting itself
-        if outcome_type == "single_loser":
-            informative &= (places[:, a] != places[:, b]) | draw
-        where = np.flatnonzero(informative)
-        one, two = bots[where, a], bots[where, b]
-        better = np.sign(places[where, b] - places[where, a]) * np.sign(two - one)
-        yield where, np.minimum(one, two), np.maximum(one, two), 1 + better

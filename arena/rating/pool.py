@@ -14,10 +14,10 @@ import numpy as np
 
 from arena.rating.certainty import Certainty, overall
 from arena.rating.covariance import Estimate, design_effect, estimate, naive_covariance
-from arena.rating.duels import Collector, collect
+from arena.rating.duels import Collector, Rated, collect
 from arena.rating.fit import bounds, fit, groups
 from arena.rating.ranks import rank_intervals
-from arena.records import BotHash, RatedDeal, Rating
+from arena.records import BotHash, Rating
 from arena.rules import OutcomeType
 
 __all__ = ["Anchor", "Pool", "history", "overall", "rate", "rate_collected", "rate_pool"]
@@ -44,7 +44,7 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
     certainty: Certainty
 
 
-def rate(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> tuple[Rating, ...]:
+def rate(deals: Iterable[Rated], outcome_type: OutcomeType, anchor: Anchor | None = None) -> tuple[Rating, ...]:
     """Return the ratings of a pool, best first, equal Elo by hash."""
     return rate_pool(deals, outcome_type, anchor).ratings
 
@@ -54,7 +54,7 @@ def rate_collected(collector: Collector) -> Pool:
     return _pool(collector, None)
 
 
-def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
+def rate_pool(deals: Iterable[Rated], outcome_type: OutcomeType, anchor: Anchor | None = None) -> Pool:
     """Return the ratings of a pool with what else a leaderboard shows.
 
     Args:
@@ -66,7 +66,7 @@ def rate_pool(deals: Iterable[RatedDeal], outcome_type: OutcomeType, anchor: Anc
 
 
 def history(
-    rounds: Iterable[Iterable[RatedDeal]], outcome_type: OutcomeType, anchor: Anchor | None = None
+    rounds: Iterable[Iterable[Rated]], outcome_type: OutcomeType, anchor: Anchor | None = None
 ) -> Iterator[tuple[Rating, ...]]:
     """Yield after each round what `rate` gives for all deals so far."""
     collector = Collector(outcome_type)

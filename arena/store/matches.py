@@ -9,7 +9,7 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.errors import ConfigError
-from arena.records import BotHash, DealRecord, Fault, Log, Machine, MatchRecord, Placing, RatedDeal
+from arena.records import BotHash, DealRecord, Fault, Log, Machine, MatchRecord, Placing, RatedMatch
 
 KEY_BYTES = 32
 
@@ -318,15 +318,20 @@ def logs(db: Database, number: int) -> list[Log]:
 
 def rated_deals(
     db: Database, pool: int, only: tuple[int, str, int] | None = None, *, without: tuple[int, str, int] | None = None
-) -> Iterator[RatedDeal]:
-    """Stream the deals of a pool that may be rated: those of complete rounds of tournaments.
+) -> Iterator[RatedMatch]:
+    """Stream the deals of a pool that may be rated, by match: those of complete rounds of tournaments.
 
     Args:
         only: tournament, game and number of one round to leave it at.
         without: the same of one round to leave out.
+
+    Raises:
+        ConfigError: the deals of a match do not fit together.
     """
-    query = (
-        "SELECT m.id, substr(m.decks, d.deck * 32 + 1, 32), d.seating, d.places FROM match m "
+    query = (  # the deals of a match in one row: a million rows would take longer than all that is made of them
+        "SELECT m.id, m.tournament, m.decks, (SELECT group_concat(p.place || ' ' || p.entrant) FROM place p "
+        "WHERE p.match = m.id), group_concat(d.deck), group_concat(hex(d.seating), ''), "
+        "group_concat(hex(d.places), '') FROM match m "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
         "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' "
         "JOIN deal d ON d.match = m.id AND d.rated WHERE m.pool = :pool AND m.state = 'played' "
@@ -339,12 +344,20 @@ def rated_deals(
         query += "AND NOT (m.tournament = :tournament AND m.game = :game AND m.round = :round) "
     tournament, game, number = only or without or (0, "", 0)
     given = {"pool": pool, "tournament": tournament, "game": game, "round": number}
-    current = -1
-    table: tuple[BotHash, ...] = ()
-    for number, key, seating, places in db.execute(query + "ORDER BY m.id", given):
-        if number != current:
-            current, table = number, hashes(db, number)
-        yield RatedDeal(key.hex(), tuple(table[place] for place in seating), tuple(places))
+    tables: dict[tuple[int, str], tuple[BotHash, ...]] = {}
+    for row in db.execute(query + "GROUP BY m.id ORDER BY m.id", given):
+        number, tournament, decks, seated, dealt, seatings, places = row
+        table = tables.get((tournament, seated))
+        if table is None:
+            table = tables[tournament, seated] = hashes(db, number)
+        keys = decks.hex()
+        names = tuple(keys[start : start + 2 * KEY_BYTES] for start in range(0, len(keys), 2 * KEY_BYTES))
+        numbers = tuple(map(int, dealt.split(",")))
+        try:
+            yield RatedMatch(table, names, numbers, bytes.fromhex(seatings), bytes.fromhex(places))
+        except ValueError as error:
+            text = f"the deals of match {number} are damaged ({error}); take the database from a backup"
+            raise ConfigError(text) from None
 
 
 def hashes(db: Database, number: int) -> tuple[BotHash, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.rating.pool import Pool, history, rate, rate_pool
-from arena.records import BotHash, RatedDeal
+from arena.records import BotHash, RatedDeal, RatedMatch
 from arena.rules import OutcomeType
+from tests.fakes_executor import apart
 
 TYPES = st.sampled_from(["ranking", "single_loser"])
 
@@ -21,6 +23,16 @@ def deals(draw: st.DrawFn) -> RatedDeal:
     bots = draw(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5, unique=True))
     places = draw(st.lists(st.integers(1, 4), min_size=len(bots), max_size=len(bots)))
     return RatedDeal(str(draw(st.integers(0, 20))), tuple(map(BotHash, bots)), tuple(places))
+
+
+@st.composite
+def matches(draw: st.DrawFn) -> RatedMatch:
+    bots = draw(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5))
+    decks = draw(st.lists(st.integers(0, 20).map(str), min_size=1, max_size=3, unique=True))
+    dealt = draw(st.lists(st.integers(0, len(decks) - 1), min_size=1, max_size=6))
+    seatings = [draw(st.permutations(range(len(bots)))) for _ in dealt]
+    places = draw(st.binary(min_size=len(bots) * len(dealt), max_size=len(bots) * len(dealt)))
+    return RatedMatch(tuple(map(BotHash, bots)), tuple(decks), tuple(dealt), bytes(chain(*seatings)), places)
 
 
 LISTS = st.lists(deals(), max_size=40)
@@ -63,3 +75,8 @@ def test_names_do_not_matter(played: list[RatedDeal], outcome_type: OutcomeType,
     renamed = [RatedDeal(d.deck, tuple(BotHash(new[b]) for b in d.bots), d.places) for d in played]
     expected = {new[bot]: value for bot, value in elo(rate_pool(played, outcome_type)).items()}
     assert elo(rate_pool(renamed, outcome_type)) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.lists(matches(), max_size=8), TYPES)
+def test_a_match_counts_as_its_deals(played: list[RatedMatch], outcome_type: OutcomeType) -> None:
+    assert rate(played, outcome_type) == rate(apart(played), outcome_type)
