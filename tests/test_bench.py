@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from itertools import islice
 from pathlib import Path
@@ -158,6 +159,8 @@ def test_what_readers_cost_is_told_as_a_ratio(monkeypatch: pytest.MonkeyPatch) -
 def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(size, "BOTS", 24)
     monkeypatch.setattr(size, "PLANNED", 5000)
+    for limit in ("RATE_LIMIT_S", "LEADERBOARD_LIMIT_S"):
+        monkeypatch.setattr(commands, limit, 1e9)
     kept = tmp_path / "kept.db"
     ran = CliRunner().invoke(app, ["bench", "size", "--deals", "5000", "--keep", str(kept), "--json"])
     assert ran.exit_code == 0, ran.output
@@ -167,15 +170,21 @@ def test_sizes_are_told_in_bytes_and_megabytes(monkeypatch: pytest.MonkeyPatch, 
     peaks = {peak["command"]: peak["mb"] for peak in told["peaks"]}
     assert {"leaderboard", "standings last", "verify --outcomes", "run --dry-run"} <= peaks.keys()
     assert all(20 < mb < commands.PEAK_LIMIT_MB for mb in peaks.values())
+    assert told["rate_s"] > 0
+    assert all(peak["seconds"] > 0 for peak in told["peaks"])
     ran = CliRunner().invoke(app, ["bench", "size", "--keep", str(kept)])
     assert isinstance(ran.exception, ConfigError)
     monkeypatch.setattr(commands, "PEAK_LIMIT_MB", 1.0)
+    for limit in ("RATE_LIMIT_S", "LEADERBOARD_LIMIT_S", "GROWTH_LIMIT_MB"):
+        monkeypatch.setattr(commands, limit, -1e9)
+    monkeypatch.setattr(commands, "_ENOUGH_MATCHES", 1)
     monkeypatch.setattr(size, "_commands", lambda: [("leaderboard",)])
     monkeypatch.setattr(size, "BOTS", 6)
     ran = CliRunner().invoke(app, ["bench", "size", "--deals", "1"])
     assert ran.exit_code == 1
     assert "bytes a deal" in ran.stdout
-    assert "more than 1 MB: leaderboard" in ran.stderr
+    told = r"more than wanted: \d+ MB of leaderboard; \d\.\d+ s of leaderboard; .* of a run; \d\.\d s to rate all"
+    assert re.search(told, ran.stderr)
 
 
 def test_a_command_that_fails_beside_the_bench_is_told(tmp_path: Path) -> None:

@@ -471,7 +471,7 @@ def test_deals_that_cannot_be_rated_give_one_clear_message(sample: Path, garbage
     with open_writer(sample) as db:
         db.execute("PRAGMA foreign_keys = OFF")
         db.execute(f"UPDATE deal SET {garbage} WHERE match = 1 AND deck = 4")
-        with pytest.raises(ConfigError, match="the deals of match 1 are damaged .*; take the database from a backup"):
+        with pytest.raises(ConfigError, match=r"the deals of match 1 are damaged .*; take the database from a backup"):
             list(matches.rated_deals(db, 1))
 
 

@@ -18,14 +18,16 @@ from typing import NamedTuple
 
 import msgspec
 import trio
+from sqlite_utils import Database
 
 import arena
 from arena.bench.generated import GeneratedLanes
 from arena.errors import InfraError
 from arena.luck import derive
 from arena.plan import Plan, match_counts, new_tournament
+from arena.rating.pool import rate_pool
 from arena.records import BotHash, BotRef
-from arena.store import bots, tournaments
+from arena.store import bots, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.health import examine
 from arena.store.tournaments import Entrant, Tournament
@@ -43,10 +45,11 @@ _WARM = 0.2
 
 
 class Peak(msgspec.Struct, frozen=True):
-    """The most resident memory of a command, in MB."""
+    """The most resident memory of a command, in MB, and how long it took."""
 
     command: str
     mb: float
+    seconds: float
 
 
 class SizeCost(msgspec.Struct, frozen=True):
@@ -58,6 +61,7 @@ class SizeCost(msgspec.Struct, frozen=True):
         slowdown: the time of a match in the last fifth over that in the second.
         deal_bytes: of the file for each deal, with all that belongs to it.
         record_bytes: of that, the deal's own record.
+        rate_s: to read all deals and rate the bots by them.
     """
 
     matches: int
@@ -67,6 +71,7 @@ class SizeCost(msgspec.Struct, frozen=True):
     record_bytes: float
     growth_mb: float
     slowdown: float
+    rate_s: float
     peaks: tuple[Peak, ...]
 
 
@@ -80,6 +85,7 @@ def measure(path: Path, deals: int) -> SizeCost:
     marks = generate(path, Plan("round-robin", {"durak": {}}, cycles, decks=DECKS))
     with open_reader(path) as db:
         found = examine(db, path)
+        rate_s = _rated_in(db)
     assert found.deal_bytes is not None
     assert found.record_bytes is not None
     warm = int(len(marks) * _WARM)
@@ -94,6 +100,7 @@ def measure(path: Path, deals: int) -> SizeCost:
         record_bytes=found.record_bytes,
         growth_mb=grown_mb / apart * 100_000,
         slowdown=_pace(late) / _pace(early),
+        rate_s=rate_s,
         peaks=tuple(_peak(command, path) for command in _commands()),
     )
 
@@ -157,6 +164,14 @@ def _begun(plan: Plan, refs: Sequence[BotRef]) -> tuple[Tournament, list[Entrant
     return new_tournament("generated", plan, _LEVEL, 1.0, total, seed=1), entrants
 
 
+def _rated_in(db: Database) -> float:
+    """Return how long it takes to rate all pools anew, in seconds."""
+    began = time.perf_counter()
+    for pool in ratings.pools(db):
+        rate_pool(matches.rated_deals(db, pool.id), pool.key.outcome_type)
+    return time.perf_counter() - began
+
+
 def _pace(marks: Sequence[Mark]) -> float:
     return (marks[-1].seconds - marks[0].seconds) / max(1, marks[-1].matches - marks[0].matches)
 
@@ -166,7 +181,7 @@ def _resident_mb() -> float:
 
 
 def _peak(command: Sequence[str], path: Path) -> Peak:
-    """Run a command to its end; return the most memory it had."""
+    """Run a command to its end; return the most memory it had, and its time."""
     # A process that takes its first program's place: a child of ours would begin with the memory of its parent.
     line = [sys.executable, "-P", "-c", _MEASURED, sys.executable, "-P", "-m", "arena", *command, "--db", str(path)]
     env = os.environ | {"PYTHONPATH": str(Path(arena.__file__).parents[1])}  # this code, wherever it lies
@@ -174,12 +189,15 @@ def _peak(command: Sequence[str], path: Path) -> Peak:
     told = ran.stderr.splitlines()
     if ran.returncode != 0:
         raise InfraError(f"`arena {' '.join(command)}` failed beside the bench: {' '.join(told[-4:])}")
-    return Peak(" ".join(command[:2]), int(told[-1]) / 1e3)
+    kilobytes, seconds = told[-1].split()
+    return Peak(" ".join(command[:2]), int(kilobytes) / 1e3, float(seconds))
 
 
 _MEASURED = """
-import resource, subprocess, sys
+import resource, subprocess, sys, time
+began = time.perf_counter()
 code = subprocess.call(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+seconds = time.perf_counter() - began
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, seconds, file=sys.stderr)
 sys.exit(code)
 """

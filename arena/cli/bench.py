@@ -20,6 +20,7 @@ from arena.sandbox import Level
 
 if TYPE_CHECKING:
     from arena.bench.sandbox import LevelCost
+    from arena.bench.size import SizeCost
 
 bench = typer.Typer(help="Measure speed as ratios inside one run.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
@@ -194,6 +195,10 @@ PEAK_LIMIT_MB = 300.0
 """A command may take so much memory, however many deals there are."""
 GROWTH_LIMIT_MB = 1.0
 """A run's coordinator may grow by so much for each 100,000 matches."""
+RATE_LIMIT_S = 4.0
+"""To rate all bots anew by a million deals."""
+LEADERBOARD_LIMIT_S = 0.5
+"""To show a leaderboard, however many deals there are."""
 _ENOUGH_MATCHES = 20_000
 """With fewer the growth is that of Python's own heap, and says nothing."""
 
@@ -204,7 +209,7 @@ def size(
     keep: Annotated[Path | None, typer.Option("--keep", help="Make the database here, and leave it.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a database of generated deals; tell bytes a deal, and the memory of the run and of what reads."""
+    """Make a database of generated deals; tell bytes a deal, memory and time of the run and of what reads."""
     from arena.bench.size import measure
 
     if keep is not None and keep.exists():
@@ -220,12 +225,25 @@ def size(
             f"the run grew by {cost.growth_mb:.2f} MB for each 100,000 matches; at most {GROWTH_LIMIT_MB:.0f} is "
             f"wanted; a match took {cost.slowdown:.2f} times as long at the end as at the beginning"
         )
-        emit_table(("<command", "peak MB"), [(peak.command, f"{peak.mb:.0f}") for peak in cost.peaks])
-    big = [peak.command for peak in cost.peaks if peak.mb > PEAK_LIMIT_MB]
-    if big:
-        say(f"more than {PEAK_LIMIT_MB:.0f} MB: {', '.join(big)}")
-    if big or (cost.growth_mb > GROWTH_LIMIT_MB and cost.matches >= _ENOUGH_MATCHES):
+        typer.echo(
+            f"all deals are read and rated in {cost.rate_s:.1f} s; at most {RATE_LIMIT_S:.0f} is wanted for a million"
+        )
+        emit_table(("<command", "peak MB", "s"), [(p.command, f"{p.mb:.0f}", f"{p.seconds:.1f}") for p in cost.peaks])
+    if wrong := _too_large(cost):
+        say(f"more than wanted: {'; '.join(wrong)}")
         raise typer.Exit(EXIT_NO)
+
+
+def _too_large(cost: SizeCost) -> list[str]:
+    """Return what takes more memory or time than is wanted."""
+    found = [f"{peak.mb:.0f} MB of {peak.command}" for peak in cost.peaks if peak.mb > PEAK_LIMIT_MB]
+    slow = (peak for peak in cost.peaks if peak.command == "leaderboard" and peak.seconds > LEADERBOARD_LIMIT_S)
+    found += [f"{peak.seconds:.2f} s of {peak.command}" for peak in slow]
+    if cost.growth_mb > GROWTH_LIMIT_MB and cost.matches >= _ENOUGH_MATCHES:
+        found.append(f"{cost.growth_mb:.2f} MB for each 100,000 matches of a run")
+    if cost.rate_s > RATE_LIMIT_S * max(1.0, cost.deals / 1e6):
+        found.append(f"{cost.rate_s:.1f} s to rate all")
+    return found
 
 
 FIT_LIMIT_MS = 50.0
