@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 from sqlite_utils import Database
@@ -352,12 +353,16 @@ def rated_deals(
             table = tables[tournament, seated] = hashes(db, number)
         keys = decks.hex()
         names = tuple(keys[start : start + 2 * KEY_BYTES] for start in range(0, len(keys), 2 * KEY_BYTES))
-        numbers = tuple(map(int, dealt.split(",")))
         try:
-            yield RatedMatch(table, names, numbers, bytes.fromhex(seatings), bytes.fromhex(places))
+            yield RatedMatch(table, names, _numbers(dealt), bytes.fromhex(seatings), bytes.fromhex(places))
         except ValueError as error:
             text = f"the deals of match {number} are damaged ({error}); take the database from a backup"
             raise ConfigError(text) from None
+
+
+@lru_cache
+def _numbers(dealt: str) -> tuple[int, ...]:
+    return tuple(map(int, dealt.split(",")))
 
 
 def hashes(db: Database, number: int) -> tuple[BotHash, ...]:
