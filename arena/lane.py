@@ -25,7 +25,7 @@ from arena.errors import InfraError, OverloadError, way_out
 from arena.games import GAMES
 from arena.records import BotRef, Machine, MatchRecord, MatchSpec
 from arena.referee import Host, play_match
-from arena.sandbox import Level, Limits, Room, open_sandboxed
+from arena.sandbox import Level, Limits, Room, open_sandboxed, sweep
 from arena.sandbox.orphans import adopt_orphans, kill_children
 from arena.wire import frame
 
@@ -194,6 +194,7 @@ async def serve(stdin: int, stdout: int) -> None:
 def main() -> None:
     """Serve on this process's stdin and stdout."""
     adopt_orphans()
+    sweep()
     stdout = os.dup(1)
     os.dup2(2, 1)  # nothing printed by accident may look like a frame
     trio.run(serve, 0, stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from arena.sandbox.launch import open_sandboxed
 from arena.sandbox.levels import available_level, require_level
+from arena.sandbox.private import sweep
 from arena.sandbox.process import Excess, Sandboxed
 from arena.sandbox.room import Level, Limits, Room
 from arena.sandbox.tree import Usage
@@ -18,4 +19,5 @@ __all__ = [
     "available_level",
     "open_sandboxed",
     "require_level",
+    "sweep",
 ]

@@ -27,6 +27,7 @@ from arena.errors import InfraError
 from arena.sandbox import bwrap, landlock, seccomp, system
 from arena.sandbox.cgroup import Group, find_home
 from arena.sandbox.environment import environment
+from arena.sandbox.private import private_folder
 from arena.sandbox.process import Sandboxed
 from arena.sandbox.room import Level, Limits, Room
 
@@ -269,8 +270,7 @@ async def open_sandboxed(level: Level, room: Room, argv: Sequence[str], limits: 
     with contextlib.ExitStack() as stack:
         private = Path()
         if level in (Level.LANDLOCK, Level.NONE):
-            made = tempfile.TemporaryDirectory(prefix="arena-bot-", ignore_cleanup_errors=True)
-            private = Path(stack.enter_context(made))
+            private = stack.enter_context(private_folder())
             (private / "home").mkdir()
         if level is Level.NONE:
             process = _start_plain(room, argv, limits, private)

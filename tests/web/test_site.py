@@ -77,8 +77,11 @@ def test_open_says_what_has_no_page(whole: Path) -> None:
         assert words in str(error)
 
 
-def test_a_machine_without_a_browser_is_told_where_the_page_is(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_browser_is_told_where_the_page_is(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("webbrowser.open", lambda _: False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     done = CliRunner().invoke(app, ["leaderboard", "durak", "--open", "--db", str(whole)])
     assert Path(done.stdout.strip()).is_file()
     assert "no browser could be opened here" in done.stderr
