@@ -76,6 +76,55 @@ def test_bounds_are_those_of_both_risks() -> None:
     assert (judged([]).lower, judged([]).upper) == (NORMALISED.lower, NORMALISED.upper)
 
 
+def test_each_bound_has_its_risk_where_it_belongs() -> None:
+    """alpha is the risk of H1, so a small one moves the upper bound away: log((1 - beta) / alpha)."""
+    careful = Hypotheses(alpha=0.01, beta=0.2)
+    assert careful.upper == pytest.approx(math.log(80), abs=1e-12)
+    assert careful.lower == pytest.approx(-math.log(4.95), abs=1e-12)
+
+
+def test_normalised_elo_is_that_of_other_programs() -> None:
+    """One standard deviation of a game is 347.43558552: fishtest, fastchess."""
+    assert SetShape(2, 1).normalised_of(1.0) == pytest.approx(347.43558552, abs=1e-8)
+    assert PAIR.normalised_of(1.0) == pytest.approx(347.43558552 / math.sqrt(2), abs=1e-8)
+
+
+def test_scores_without_any_spread_have_the_published_llr() -> None:
+    """5550 pairs won out of 5550, normalised [0, 5]: 111.80 in the tests of fastchess, where no score weighs .001."""
+    endless = Hypotheses(0, 5, 1e-60, 1e-60)
+    assert judged([4] * 5550, endless).llr == pytest.approx(111.80, abs=5e-3)
+
+
+def test_bounds_are_nearer_by_what_a_step_passes_them() -> None:
+    """Half of the mean square of a rung over its mean, from the 32nd set on: Siegmund, Sequential Analysis, 8.33."""
+    scores = [0, 4, 2, 1, 3, 2, 2, 3] * 4 + [4, 3, 2, 4, 4, 0, 3, 1, 0, 1, 0, 2, 0, 0, 1, 4]
+    endless = Hypotheses(0, 40, 1e-9, 1e-9)
+    walk = [judged(scores[:end], endless).llr for end in range(LEAST_SETS, len(scores) + 1)]
+    said = judged(scores, endless)
+    for sign, bound, plain in ((1, said.upper, endless.upper), (-1, -said.lower, -endless.lower)):
+        rungs: list[float] = []
+        top = sign * walk[0]
+        for height in walk:
+            if sign * height > top:
+                rungs.append(sign * height - top)
+                top = sign * height
+        assert rungs
+        assert plain - bound == pytest.approx(sum(r * r for r in rungs) / sum(rungs) / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_once_it_has_ended_the_estimate_is_not_exaggerated(seed: int) -> None:
+    """What ended a test was in part luck, so the unbiased value is nearer to what lies between both hypotheses."""
+    hypotheses = Hypotheses(0, 60, logistic=True)
+    scores = [int(score) for score in np.random.default_rng(seed).choice(5, 600, p=[0.06, 0.2, 0.34, 0.25, 0.15])]
+    said = judged(scores, hypotheses)
+    assert said.verdict == "H1"
+    assert said.elo is not None
+    plain = PAIR.elo_of(sum(scores[: said.sets]) / said.sets / PAIR.top)
+    assert 30 < said.elo.value < plain
+    assert said.elo.low < said.elo.value < said.elo.high
+
+
 def test_nothing_ends_before_the_least_number_of_sets() -> None:
     scores = [4, 4, 4, 3] * 8
     before, then = judged(scores[:-1], FAR), judged(scores, FAR)
