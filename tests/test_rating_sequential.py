@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.rating.gain import set_scores, set_shape
+from arena.rating.likelihood import fitted_mean, llr
 from arena.rating.sequential import (
     LEAST_SETS,
     Hypotheses,
@@ -93,6 +94,12 @@ def test_scores_without_any_spread_have_the_published_llr() -> None:
     """5550 pairs won out of 5550, normalised [0, 5]: 111.80 in the tests of fastchess, where no score weighs .001."""
     endless = Hypotheses(0, 5, 1e-60, 1e-60)
     assert judged([4] * 5550, endless).llr == pytest.approx(111.80, abs=5e-3)
+
+
+def test_the_ends_of_the_scale_weigh_a_thousandth_where_no_score_is() -> None:
+    expected = llr(np.array([0.001, 40, 0.001]), np.array([0, 0.5, 1]), 0.5, PAIR.score_of(20), fitted_mean)
+    endless = Hypotheses(alpha=1e-60, beta=1e-60, logistic=True)
+    assert judged([2] * 40, endless).llr == pytest.approx(float(expected), rel=1e-9)
 
 
 def test_bounds_are_nearer_by_what_a_step_passes_them() -> None:
@@ -293,20 +300,29 @@ def test_both_risks_in_short() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("wrong", ["H1", "H0"])
 @pytest.mark.parametrize("logistic", [False, True])
-def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(logistic: bool) -> None:
-    hypotheses = Hypotheses(logistic=logistic)
+def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(
+    logistic: bool, wrong: str, record_property: Callable[[str, object], None]
+) -> None:
     sigma = np.std(np.concatenate([next(Model(0.0).scores(seed)) for seed in range(3000)])) / PAIR.top
     elo1 = 20.0 if logistic else PAIR.elo_of(0.5 + PAIR.effect_of(20.0) * float(sigma))
-    for elo, wrong in ((0.0, "H1"), (elo1, "H0")):
-        model = Model(edge_of(elo))
-        found = simulate(model, hypotheses, 400)
-        assert share_of(wrong, found) == pytest.approx(0.05, abs=0.03)
-        estimates = [said.elo for said in found if said.elo is not None]
-        above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
-        covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
-        assert above == pytest.approx(0.5, abs=0.08)
-        assert 0.92 < covered < 0.985
+    model = Model(edge_of(0.0 if wrong == "H1" else elo1))
+    found = simulate(model, Hypotheses(logistic=logistic), 400)
+    estimates = [said.elo for said in found if said.elo is not None]
+    above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
+    covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
+    deals = PAIR.deals * sum(said.sets for said in found) / len(found)
+    what = f"sequential test, {'logistic' if logistic else 'normalised'} [0, 20], {wrong} wrong, 400 runs"
+    for told, promised, value in (
+        (f"{wrong} accepted, {deals:.0f} deals on average", ".02 to .08", share_of(wrong, found)),
+        ("final Elo above the truth", ".42 to .58", above),
+        ("truth inside the final 95 % interval", ".92 to .985", covered),
+    ):
+        record_property("calibration", f"| {what}: {told} | {promised} | {value:.3f} |")
+    assert share_of(wrong, found) == pytest.approx(0.05, abs=0.03)
+    assert above == pytest.approx(0.5, abs=0.08)
+    assert 0.92 < covered < 0.985
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def every_outcome(seats: int, outcome_type: OutcomeType) -> list[RatedDeal]:
 @pytest.mark.parametrize("outcome_type", ["ranking", "single_loser"])
 @pytest.mark.parametrize("seats", [2, 3, 4, 5, 6])
 def test_information_and_variance_agree_at_equal_strength(seats: int, outcome_type: OutcomeType) -> None:
-    """3 / (k + 1) and 2 / k are where the plain error bar is the true one, so the duels of a deal count what they tell."""
+    """With 3 / (k + 1) and 2 / k the plain error bar is the true one: the duels of a deal count what they tell."""
     deals = every_outcome(seats, outcome_type)
     duels, found = fitted(deals, outcome_type)
     clustered = estimate(duels, found).covariance * (1 - 1 / len(deals))
