@@ -21,6 +21,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden traces of tests/playthroughs")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests measured as the table of DESIGN.md, "Calibration"."""
+    reports = terminalreporter.getreports("passed")
+    rows = sorted({str(row) for report in reports for name, row in report.user_properties if name == "calibration"})
+    if rows:
+        terminalreporter.section("calibration")
+        for row in ("| what | promised | found |", "|------|----------|-------|", *rows):
+            terminalreporter.write_line(row)
+
+
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bots seem to compute all the time, so that whatever is slow is slow by them."""

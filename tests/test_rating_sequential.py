@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.rating.gain import set_scores, set_shape
+from arena.rating.likelihood import fitted_mean, llr
 from arena.rating.sequential import (
     LEAST_SETS,
     Hypotheses,
@@ -74,6 +75,61 @@ def test_bounds_are_those_of_both_risks() -> None:
     assert NORMALISED.lower == pytest.approx(-2.9444, abs=1e-4)
     assert NORMALISED.upper == pytest.approx(2.9444, abs=1e-4)
     assert (judged([]).lower, judged([]).upper) == (NORMALISED.lower, NORMALISED.upper)
+
+
+def test_each_bound_has_its_risk_where_it_belongs() -> None:
+    """alpha is the risk of H1, so a small one moves the upper bound away: log((1 - beta) / alpha)."""
+    careful = Hypotheses(alpha=0.01, beta=0.2)
+    assert careful.upper == pytest.approx(math.log(80), abs=1e-12)
+    assert careful.lower == pytest.approx(-math.log(4.95), abs=1e-12)
+
+
+def test_normalised_elo_is_that_of_other_programs() -> None:
+    """One standard deviation of a game is 347.43558552: fishtest, fastchess."""
+    assert SetShape(2, 1).normalised_of(1.0) == pytest.approx(347.43558552, abs=1e-8)
+    assert PAIR.normalised_of(1.0) == pytest.approx(347.43558552 / math.sqrt(2), abs=1e-8)
+
+
+def test_scores_without_any_spread_have_the_published_llr() -> None:
+    """5550 pairs won out of 5550, normalised [0, 5]: 111.80 in the tests of fastchess, where no score weighs .001."""
+    endless = Hypotheses(0, 5, 1e-60, 1e-60)
+    assert judged([4] * 5550, endless).llr == pytest.approx(111.80, abs=5e-3)
+
+
+def test_the_ends_of_the_scale_weigh_a_thousandth_where_no_score_is() -> None:
+    expected = llr(np.array([0.001, 40, 0.001]), np.array([0, 0.5, 1]), 0.5, PAIR.score_of(20), fitted_mean)
+    endless = Hypotheses(alpha=1e-60, beta=1e-60, logistic=True)
+    assert judged([2] * 40, endless).llr == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_bounds_are_nearer_by_what_a_step_passes_them() -> None:
+    """Half of the mean square of a rung over its mean, from the 32nd set on: Siegmund, Sequential Analysis, 8.33."""
+    scores = [0, 4, 2, 1, 3, 2, 2, 3] * 4 + [4, 3, 2, 4, 4, 0, 3, 1, 0, 1, 0, 2, 0, 0, 1, 4]
+    endless = Hypotheses(0, 40, 1e-9, 1e-9)
+    walk = [judged(scores[:end], endless).llr for end in range(LEAST_SETS, len(scores) + 1)]
+    said = judged(scores, endless)
+    for sign, bound, plain in ((1, said.upper, endless.upper), (-1, -said.lower, -endless.lower)):
+        rungs: list[float] = []
+        top = sign * walk[0]
+        for height in walk:
+            if sign * height > top:
+                rungs.append(sign * height - top)
+                top = sign * height
+        assert rungs
+        assert plain - bound == pytest.approx(sum(r * r for r in rungs) / sum(rungs) / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_once_it_has_ended_the_estimate_is_not_exaggerated(seed: int) -> None:
+    """What ended a test was in part luck, so the unbiased value is nearer to what lies between both hypotheses."""
+    hypotheses = Hypotheses(0, 60, logistic=True)
+    scores = [int(score) for score in np.random.default_rng(seed).choice(5, 600, p=[0.06, 0.2, 0.34, 0.25, 0.15])]
+    said = judged(scores, hypotheses)
+    assert said.verdict == "H1"
+    assert said.elo is not None
+    plain = PAIR.elo_of(sum(scores[: said.sets]) / said.sets / PAIR.top)
+    assert 30 < said.elo.value < plain
+    assert said.elo.low < said.elo.value < said.elo.high
 
 
 def test_nothing_ends_before_the_least_number_of_sets() -> None:
@@ -244,20 +300,29 @@ def test_both_risks_in_short() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("wrong", ["H1", "H0"])
 @pytest.mark.parametrize("logistic", [False, True])
-def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(logistic: bool) -> None:
-    hypotheses = Hypotheses(logistic=logistic)
+def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(
+    logistic: bool, wrong: str, record_property: Callable[[str, object], None]
+) -> None:
     sigma = np.std(np.concatenate([next(Model(0.0).scores(seed)) for seed in range(3000)])) / PAIR.top
     elo1 = 20.0 if logistic else PAIR.elo_of(0.5 + PAIR.effect_of(20.0) * float(sigma))
-    for elo, wrong in ((0.0, "H1"), (elo1, "H0")):
-        model = Model(edge_of(elo))
-        found = simulate(model, hypotheses, 400)
-        assert share_of(wrong, found) == pytest.approx(0.05, abs=0.03)
-        estimates = [said.elo for said in found if said.elo is not None]
-        above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
-        covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
-        assert above == pytest.approx(0.5, abs=0.08)
-        assert 0.92 < covered < 0.985
+    model = Model(edge_of(0.0 if wrong == "H1" else elo1))
+    found = simulate(model, Hypotheses(logistic=logistic), 400)
+    estimates = [said.elo for said in found if said.elo is not None]
+    above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
+    covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
+    deals = PAIR.deals * sum(said.sets for said in found) / len(found)
+    what = f"sequential test, {'logistic' if logistic else 'normalised'} [0, 20], {wrong} wrong, 400 runs"
+    for told, promised, value in (
+        (f"{wrong} accepted, {deals:.0f} deals on average", ".02 to .08", share_of(wrong, found)),
+        ("final Elo above the truth", ".42 to .58", above),
+        ("truth inside the final 95 % interval", ".92 to .985", covered),
+    ):
+        record_property("calibration", f"| {what}: {told} | {promised} | {value:.3f} |")
+    assert share_of(wrong, found) == pytest.approx(0.05, abs=0.03)
+    assert above == pytest.approx(0.5, abs=0.08)
+    assert 0.92 < covered < 0.985
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from arena.luck import Stream
 from arena.schedule.costs import Field, Shape, pairing_costs
+from arena.schedule.matching import match_pairs
 from arena.schedule.meetings import meetings, met_matrix
 from arena.schedule.swaps import chopped, group_tables
 from arena.schedule.swiss import round_shape
@@ -82,7 +83,11 @@ def least(cost: npt.NDArray[np.int64], rules: list[LinearConstraint]) -> int:
 
 
 def searched(field: Field, shape: Shape) -> Levels:
-    tables, byes = group_tables(field, pairing_costs(field, shape), shape, Stream(b"search", "test"))
+    costs, stream = pairing_costs(field, shape), Stream(b"search", "test")
+    if shape.seats == 2:
+        tables, byes = match_pairs(field, costs, stream)
+    else:
+        tables, byes = group_tables(field, costs, shape, stream)
     assert sorted([*byes, *(i for table in tables for i in table)]) == list(range(field.size))
     assert [len(table) for table in tables] == [shape.seats] * shape.full + [shape.seats - 1] * shape.small
     parts = [levels(field, tuple(t), plays=True, short=len(t) < shape.seats) for t in tables]
@@ -107,6 +112,22 @@ def searched(field: Field, shape: Shape) -> Levels:
 )
 def test_the_search_equals_an_exact_solver(entrants: int, seats: int, rounds: int) -> None:
     field, shape = some_field(entrants, seats, rounds)
+    assert searched(field, shape) == solved(field, shape)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("entrants", "seats", "rounds"),
+    [(18, 3, 5), (20, 4, 2), (20, 4, 5), (20, 5, 1), (24, 3, 4), (24, 3, 7), (24, 4, 1), (24, 4, 5)],
+)
+def test_the_search_equals_an_exact_solver_up_to_24(entrants: int, seats: int, rounds: int) -> None:
+    field, shape = some_field(entrants, seats, rounds)
+    assert searched(field, shape) == solved(field, shape)
+
+
+@pytest.mark.parametrize(("entrants", "rounds"), [(6, 4), (8, 3), (9, 3), (12, 9), (13, 5), (24, 15), (25, 8)])
+def test_two_seats_are_matched_as_an_exact_solver_would(entrants: int, rounds: int) -> None:
+    field, shape = some_field(entrants, 2, rounds)
     assert searched(field, shape) == solved(field, shape)
 
 

@@ -14,6 +14,7 @@ import rustworkx
 from arena.errors import ConfigError
 from arena.luck import Stream
 from arena.records import Round, TableScore
+from arena.schedule import swaps
 from arena.schedule.costs import Shape
 from arena.schedule.meetings import meetings, predecessors
 from arena.schedule.quality import round_quality
@@ -156,7 +157,16 @@ def test_second_round_at_tables_of_four(entrants: int, repeats: int) -> None:
     assert 0 <= quality.mean_spread <= quality.most_spread <= 1
 
 
-@pytest.mark.parametrize(("entrants", "seats", "rounds"), [(64, 4, 7), (100, 6, 5), (120, 2, 7)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("entrants", "rounds"), [(100, 9), pytest.param(200, 9, marks=pytest.mark.nightly), (500, 9)])
+def test_nobody_meets_again_in_large_events_at_tables_of_four(entrants: int, rounds: int) -> None:
+    event = Event(entrants, 4, work=swaps.WORK)
+    for round_ in event.rounds(rounds):
+        assert round_quality(round_, event.history, event.points()).repeats == 0
+    assert max(predecessors(t for r in event.history for t in r.tables).values()) == 1
+
+
+@pytest.mark.parametrize(("entrants", "seats", "rounds"), [(64, 4, 7), (100, 6, 5), (24, 3, 7), (120, 2, 7)])
 def test_large_fields_have_no_repeats(entrants: int, seats: int, rounds: int) -> None:
     event = Event(entrants, seats, work=2_000_000)
     for round_ in event.rounds(rounds):
@@ -207,6 +217,40 @@ def test_a_late_entrant_is_paired() -> None:
     event.play(event.pair())
     event.entrants += [8, 9]
     assert sum(len(table) for table in event.pair().tables) == 10
+
+
+@pytest.mark.parametrize("seats", [2, 3, 4])
+def test_rounds_before_a_late_entry_count_as_byes(seats: int) -> None:
+    """Else newcomers would sit out until they had missed as many rounds as the others had byes."""
+    event = Event(2 * seats, seats, work=20_000)
+    for _ in event.rounds(2):
+        pass
+    event.entrants += [90]
+    had: Counter[int] = Counter({90: 2})
+    for round_ in event.rounds(4 * seats + 1):
+        assert len(round_.byes) == 1
+        assert all(had[bye] == min(had[entrant] for entrant in event.entrants) for bye in round_.byes)
+        had.update(round_.byes)
+    assert sorted(had.values()) == [2] * (2 * seats) + [3]
+
+
+def duel(number: int, winner: int, loser: int) -> TableScore:
+    return TableScore(number, (winner, loser), ((0, 2), (0, 0)), 1)
+
+
+def test_the_regression_cases_of_bbp_pairings_for_the_bye_and_for_completion() -> None:
+    """dutch_2025_C9 and dutch_2025_C5 of its tests; colours and initial ranks are not ours, so 3 and 4 are alike."""
+    history = [Round(1, ((1, 3), (2, 4)))]
+    scores = [duel(1, 1, 3), duel(1, 2, 4)]
+    for key in (b"a", b"b", b"c", b"d"):
+        round_ = next_round(range(1, 6), 2, history, scores, key)
+        assert {tuple(sorted(table)) for table in round_.tables} in ({(1, 2), (3, 5)}, {(1, 2), (4, 5)})
+        assert round_.byes in ((3,), (4,)), "5 was absent in the first round, which counts as a bye"
+    history = [Round(1, ((1, 4), (2, 5), (3, 6))), Round(2, ((1, 2), (3, 4), (5, 6)))]
+    scores = [duel(1, 1, 4), duel(1, 2, 5), duel(1, 3, 6), duel(2, 1, 2), duel(2, 3, 4), duel(2, 5, 6)]
+    round_ = next_round(range(1, 7), 2, history, scores, KEY, withdrawn=[4])
+    assert {tuple(sorted(table)) for table in round_.tables} == {(1, 5), (2, 3)}
+    assert round_.byes == (6,)
 
 
 @pytest.mark.parametrize(("entrants", "seats", "rounds"), [(8, 2, 4), (9, 2, 4), (16, 4, 3)])

@@ -1,7 +1,7 @@
 """Pairing of tables of three and more: a descent by swaps of two entrants, with seeded kicks.
 
 The number of steps is bounded, not the time, so the result is the same on every machine. An exact solver (HiGHS) never
-did better in the rounds tried up to 16 entrants; see tests/test_schedule_swaps.py.
+did better in the rounds tried up to 24 entrants; see tests/test_schedule_swaps.py.
 """
 
 from __future__ import annotations

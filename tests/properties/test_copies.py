@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 
 import msgpack
@@ -76,19 +76,35 @@ def test_two_copies_at_four_seats_end_exactly_equal_in_all_seatings(name: str) -
     assert sum(score.duels[0]) == sum(score.duels[1])
 
 
-@pytest.mark.parametrize("name", OF_FOUR)
-def test_two_copies_at_four_seats_differ_by_chance_only(name: str) -> None:
-    bots, (first, second) = "aabc", (0, 1)
-    legs = seatings(4, "mirror")
-    differences = []
-    for number in range(20):
+def differences(name: str, bots: str, decks: int) -> list[float]:
+    """Return by deck how much more the first bot scored than the second, in points of 0 to 1, over all its legs."""
+    legs = seatings(len(bots), "mirror")
+    found = []
+    for number in range(decks):
         deck = derive(b"copies", "chance", name, number)
         won = [0, 0]
         for seating in legs:
             ended = places(name, [bots[one] for one in seating], deck)
             at = {one: ended[seat] for seat, one in enumerate(seating)}
-            for index, own in enumerate((first, second)):
-                won[index] += sum((at[own] < at[one]) - (at[own] > at[one]) for one in range(4))
-        differences.append(won[0] - won[1])
-    error = stdev(differences) / math.sqrt(len(differences))
-    assert abs(fmean(differences)) <= 3.5 * error + 1e-9
+            for index in (0, 1):
+                won[index] += sum((at[index] < at[one]) - (at[index] > at[one]) for one in at)
+        found.append((won[0] - won[1]) / (2 * len(legs) * (len(bots) - 1)))
+    return found
+
+
+@pytest.mark.parametrize("name", OF_FOUR)
+def test_two_copies_at_four_seats_differ_by_chance_only(name: str) -> None:
+    found = differences(name, "aabc", 20)
+    assert abs(fmean(found)) <= 3.5 * stdev(found) / math.sqrt(len(found)) + 1e-9
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "seats"), [(name, seats) for name, seats in TABLES if 3 < seats < 7])
+def test_two_copies_differ_by_chance_only_at_larger_tables(
+    name: str, seats: int, record_property: Callable[[str, object], None]
+) -> None:
+    found = differences(name, "aabcde"[:seats], 200)
+    mean, error = fmean(found), stdev(found) / math.sqrt(len(found))
+    what = f"score of one copy less that of another beside {seats - 2} other bots, {name}, 200 decks"
+    record_property("calibration", f"| {what} | 0 | {mean:+.4f} ± {1.96 * error:.4f} |")
+    assert abs(mean) <= 3.5 * error + 1e-9
