@@ -146,7 +146,7 @@ def read_bracket(db: Database, tournament: Tournament, game: str, after: int | N
     if all(done for _, done in stored) and len([one for one in last if one not in gone]) < 2:
         winner = _winner(db, tournament, game, after)
     exits = {entrant: out for entrant, out in _exits(played, last, gone) if entrant != winner}
-    return Bracket(tuple(_seeds(stage, game, seeding, entrants)), rounds, exits, winner)
+    return Bracket(seeds_of(stage, game, entrants), rounds, exits, winner)
 
 
 def _winner(db: Database, tournament: Tournament, game: str, after: int | None) -> int | None:
@@ -154,8 +154,19 @@ def _winner(db: Database, tournament: Tournament, game: str, after: int | None) 
     return first[0] if len(first) == 1 else None
 
 
-def _seeds(stage: Stage, game: str, seeding: Sequence[int], entrants: Sequence[Entrant]) -> Iterator[Seed]:
+def seeds_of(stage: Stage, game: str, entrants: Sequence[Entrant]) -> tuple[Seed, ...]:
+    """Return the seeds of a game of a knockout, the best first; without those who play other games only."""
+    return tuple(_seeds(stage, game, [one for one in entrants if game in one.games]))
+
+
+def seed_document(seed: Seed, names: Mapping[int, str]) -> dict[str, object]:
+    """Return a seed for other programs."""
+    return {"seed": seed.number, "name": names[seed.entrant], "by": seed.by, "elo": seed.elo}
+
+
+def _seeds(stage: Stage, game: str, entrants: Sequence[Entrant]) -> Iterator[Seed]:
     plan = plan_of(stage)
+    seeding = seeding_of(stage, game, [one.number for one in entrants])
     given = [one.number for one in entrants if base_name(one) in plan.seeds]
     rated = [one for one in plan.cast.seeds.get(game, ()) if one not in given]
     elo = dict(zip(rated, plan.cast.elo.get(game, ()), strict=False))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from arena.cli import dryrun
 from arena.cli.commands import app
 from arena.errors import ConfigError
-from arena.plan import Plan, new_tournament
+from arena.plan import Cast, Plan, new_tournament
 from arena.records import BotHash
 from arena.store import bots
 from arena.store.database import open_writer, writing
@@ -98,7 +98,7 @@ def entrants(count: int) -> list[Entrant]:
 @pytest.mark.parametrize(("many", "few"), [(12, "b"), (40, "more")])
 def test_smaller_tables_count_with_their_own_legs(many: int, few: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan("swiss", {"durak": {}}, 3, seats=3, decks=2)
-    dryrun.show(plan, entrants(many + 1), 1, as_json=False)
+    dryrun.show(plan, entrants(many + 1), 1, Cast(), as_json=False)
     assert few in capsys.readouterr().out
     made = new_tournament("dry", plan, "none", 0.0, 0, seed=1)
     found = dryrun.course(plan, made, entrants(8), "durak")  # two tables of 3 with 6 legs, one of 2 with 2
