@@ -61,6 +61,13 @@ class BracketLine(msgspec.Struct, frozen=True):
         }
         return words.get(decided, decided)
 
+    def shares(self) -> dict[int, float]:
+        """Return everybody's share of the duels, by entrant; empty where they are not known."""
+        if self.score is None:
+            return {}
+        most = 2 * self.score.deals
+        return {entrant: sum(row) / most for entrant, row in zip(self.score.table, self.score.duels, strict=True)}
+
     def _sets(self) -> str:
         if self.score is None or not self.score.sets_won:
             return ""
@@ -104,12 +111,16 @@ class Bracket(msgspec.Struct, frozen=True):
         return _ROUNDS[left] if left < len(_ROUNDS) else f"round {number}"
 
     def end(self, entrant: int, names: Mapping[int, str]) -> str:
-        """Return in words how somebody came out of it, or that it won; empty for who is still in it."""
+        """Return in words how somebody came out of it, or that it won; empty for who is still in it.
+
+        Who was disqualified after it won the final is not the winner.
+        """
         if entrant == self.winner:
             return "won"
         out = self.exits.get(entrant)
         if out is None:
-            return ""
+            final = self.rounds.get(rounds_of(len(self.seeds)), ())
+            return "won the final" if any(one.pairing.winner == entrant for one in final) else ""
         where = self.round_name(out.round)
         if out.to is None:
             return f"left before the {where}" if where in _ROUNDS else f"left before {where}"
@@ -207,7 +218,7 @@ def _exits(
                 if entrant is not None and entrant not in one.came:
                     yield entrant, Exit(number, None, "left")
     for entrant in last:
-        if entrant in gone:
+        if entrant in gone and len(last) > 1:
             yield entrant, Exit(len(played) + 1, None, "left")
 
 

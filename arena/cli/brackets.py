@@ -29,8 +29,8 @@ def show_round(title: str, bracket: Bracket, number: int, names: Mapping[int, st
 
 
 def _cells(line: BracketLine, bracket: Bracket, names: Mapping[int, str]) -> list[object]:
-    shares = _shares(line)
-    told = []
+    told: list[str] = []
+    shares = line.shares()
     for slot in line.pairing.slots:
         if slot is None:
             continue
@@ -40,14 +40,6 @@ def _cells(line: BracketLine, bracket: Bracket, names: Mapping[int, str]) -> lis
     winner = line.pairing.winner
     waits = " (to play)" if line.match is not None and winner is None else ""
     return [line.match or "", " – ".join(told) + waits, "" if winner is None else names[winner], line.reason()]
-
-
-def _shares(line: BracketLine) -> dict[int, float]:
-    """Return everybody's share of the duels, by entrant; empty where they are not known."""
-    if line.score is None:
-        return {}
-    most = 2 * line.score.deals
-    return {entrant: sum(row) / most for entrant, row in zip(line.score.table, line.score.duels, strict=True)}
 
 
 def show_winner(bracket: Bracket, names: Mapping[int, str]) -> None:
