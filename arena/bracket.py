@@ -125,7 +125,7 @@ class Bracket(msgspec.Struct, frozen=True):
         if out.to is None:
             return f"left before the {where}" if where in _ROUNDS else f"left before {where}"
         line = next(one for one in self.rounds[out.round] if one.pairing.loser == entrant)
-        return f"{where}, to {names[out.to]}: {line.reason()}"
+        return f"{where}, to {names[out.to]}: {line.reason().partition(',')[0]}"
 
 
 def read_bracket(db: Database, tournament: Tournament, game: str, after: int | None = None) -> Bracket | None:

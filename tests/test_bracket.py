@@ -93,6 +93,7 @@ def game_page(tmp_path: Path, path: str) -> tuple[dict[str, Any], str]:
 # Seeds
 
 
+@pytest.mark.slow
 def test_seeds_are_given_then_rated_then_drawn(db: Database, tmp_path: Path) -> None:
     play(db, begin(db, Plan("round-robin", {"avalanche": {}}, 1, decks=3), refs(3), name="before"))
     plan = msgspec.structs.replace(CUP, seeds=("bot-4", "bot-0"))

@@ -57,13 +57,11 @@ def show_standings(title: str, bracket: Bracket, lines: Sequence[Standing], name
             bracket.seed(line.entrant).number,
             bracket.end(line.entrant, names),
             f"{line.points:.3f}",
-            line.rounds,
             line.deals,
-            line.byes,
         ]
         for line in lines
     )
-    emit_table(("#", "<bot", "seed", "<~out", "points", "rounds", "deals", "byes"), rows, title)
+    emit_table(("#", "<bot", "seed", "<~out", "points", "deals"), rows, title)
     typer.echo()
 
 
