@@ -16,6 +16,7 @@ from sqlite_utils import Database
 from arena.plan import (
     cycles,
     is_cut,
+    lots,
     plan_of,
     players,
     round_after,
@@ -94,6 +95,9 @@ def _check_course(db: Database, tournament: Tournament, stage: Stage) -> Iterato
                 yield Difference(name, f"{game} round {found.number}", str(found), str(due))
             if complete and matches.unplayed(db, tournament.id, game, found.number):
                 yield Difference(name, f"{game} round {found.number}", "complete", "matches are not played")
+        drawn = list(plan_of(stage).cast.drawn.get(game, ()))
+        if stage.master and drawn != (lot := lots(stage.master, game, drawn)):
+            yield Difference(name, f"{game} seeds by lot", str(drawn), str(lot))
     yield from _check_count(db, tournament, stage)
 
 

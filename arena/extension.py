@@ -131,23 +131,46 @@ def extend(
     return tournaments.get(db, tournament.id)
 
 
-def cast(db: Database, plan: Plan, entrants: Sequence[Entrant], isolation: str) -> Cast:
-    """Return what a schedule is told of the entrants of a new stage, from what is known of them now."""
+def cast(db: Database | None, plan: Plan, entrants: Sequence[Entrant], isolation: str) -> Cast:
+    """Return what a schedule is told of the entrants of a new stage, from what is known of them now.
+
+    Seeds by lot are in it in no order: they are drawn with the master seed.
+
+    Args:
+        db: None where nothing is known.
+    """
     apart: tuple[tuple[int, ...], ...] = ()
     if plan.avoid_same_author:
-        authors = kept_bots.authors_by_hash(db)
+        authors = kept_bots.authors_by_hash(db) if db is not None else {}
         groups: dict[str, list[int]] = {}
         for one in entrants:
             groups.setdefault(authors.get(one.hash, ""), []).append(one.number)
         apart = tuple(tuple(group) for author, group in sorted(groups.items()) if author and len(group) > 1)
-    seeds = {}
-    if plan.format == "knockout":
-        for game in plan.games:
-            elo = _elo_in(db, pool_key(plan, game, plan.seats, isolation))
-            rated = sorted((one for one in entrants if one.hash in elo), key=lambda one: (-elo[one.hash], one.hash))
-            seeds[game] = tuple(one.number for one in rated)
-    challengers = tuple(one.number for one in entrants if base_name(one) in plan.challengers)
-    return Cast(apart, challengers, seeds)
+    found = Cast(apart, tuple(one.number for one in entrants if base_name(one) in plan.challengers))
+    if plan.format != "knockout":
+        return found
+    seeded = {
+        game: _seeds(db, plan, [one for one in entrants if game in one.games], game, isolation) for game in plan.games
+    }
+    return msgspec.structs.replace(
+        found,
+        seeds={game: seeds for game, (seeds, _, _) in seeded.items()},
+        elo={game: elo for game, (_, elo, _) in seeded.items()},
+        drawn={game: rest for game, (_, _, rest) in seeded.items()},
+    )
+
+
+def _seeds(
+    db: Database | None, plan: Plan, playing: Sequence[Entrant], game: str, isolation: str
+) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:
+    """Return the seeds of a game that were given or rated, the Elo of the latter, and who is to be drawn."""
+    elo = _elo_in(db, pool_key(plan, game, plan.seats, isolation)) if db is not None else {}
+    by_name = {base_name(one): one for one in playing}
+    given = [by_name[name] for name in plan.seeds if name in by_name]
+    rest = [one for one in playing if one not in given]
+    rated = sorted((one for one in rest if one.hash in elo), key=lambda one: (-elo[one.hash], one.hash))
+    drawn = tuple(one.number for one in rest if one not in rated)
+    return tuple(one.number for one in (*given, *rated)), tuple(elo[one.hash] for one in rated), drawn
 
 
 def _elo_in(db: Database, key: PoolKey) -> dict[BotHash, float]:

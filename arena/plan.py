@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import count
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -21,12 +20,12 @@ from arena.records import TIEBREAKS, Clock, PoolKey, Round, Standing, TableScore
 from arena.rules import Value, complete_options, rule_set_id
 from arena.schedule import gauntlet
 from arena.schedule.gauntlet import gauntlet_round
-from arena.schedule.knockout import knockout_round, reached, rounds_of
+from arena.schedule.knockout import by_survival, knockout_round, rounds_of
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
 from arena.schedule.scores import HALF, tied
 from arena.schedule.seatings import Mode, seatings
 from arena.schedule.standings import standings
-from arena.schedule.swiss import next_round, round_shape
+from arena.schedule.swiss import next_round, round_shape, swiss_rounds
 from arena.store import tallies, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
@@ -42,13 +41,17 @@ class Cast(msgspec.Struct, frozen=True):
     Attributes:
         apart: groups of those who should not meet.
         challengers: those who meet the others in a gauntlet.
-        seeds: by game, those that were rated before a knockout, the best first; the others follow by lot.
+        seeds: by game, the first seeds of a knockout, the best first: those that were given, then those rated.
+        elo: by game, of those that were rated, in the same order.
+        drawn: by game, the seeds that follow by lot; where a game is missing, from the master seed.
         tables: by game, the tables of the one round of a stage that goes on until errors are small enough.
     """
 
     apart: tuple[tuple[int, ...], ...] = ()
     challengers: tuple[int, ...] = ()
     seeds: dict[str, tuple[int, ...]] = {}
+    elo: dict[str, tuple[float, ...]] = {}
+    drawn: dict[str, tuple[int, ...]] = {}
     tables: dict[str, tuple[tuple[int, ...], ...]] = {}
 
 
@@ -62,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
         decks: of a match.
         avoid_same_author: a Swiss keeps bots of one author apart.
         challengers: names of a gauntlet's.
+        seeds: names of a knockout's first seeds, the best first.
         cast: what follows for the entrants of the stage.
         tiebreaks: what decides among equal points, the first first.
         hypotheses: what a comparison of two bots tests; None for everything else.
@@ -79,6 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
     challengers: tuple[str, ...] = ()
     cast: Cast = Cast()
     tiebreaks: tuple[str, ...] = TIEBREAKS
+    seeds: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -91,7 +96,9 @@ def check_plan(plan: Plan, entrants: Sequence[Entrant]) -> None:
     problems = [f"{entrant.name} plays none of {', '.join(plan.games)}" for entrant in entrants if not entrant.games]
     problems += too_few(plan, entrants)
     known = {base_name(entrant) for entrant in entrants}
-    problems += [f"challenger {name} is not among the bots" for name in plan.challengers if name not in known]
+    for what, names in (("challenger", plan.challengers), ("seed", plan.seeds)):
+        unknown = [name for name in names if name not in known]
+        problems += [f"{what} {name} is not among the bots, which are {', '.join(sorted(known))}" for name in unknown]
     for game, options in plan.games.items():
         try:
             complete_options(GAMES[game], plan.seats, options)
@@ -134,12 +141,6 @@ def default_rounds(plan_format: Format, entrants: Sequence[Entrant], games: Coll
     return 1
 
 
-def swiss_rounds(entrants: int, seats: int) -> int:
-    """Return the default number of rounds: enough to find one winner among so many, and two to sort the others."""
-    base = max(seats, 2)
-    return 2 + next(n for n in count(1) if base**n >= entrants)
-
-
 def new_tournament(
     name: str,
     plan: Plan,
@@ -160,9 +161,15 @@ def new_tournament(
 
 
 def new_stage(number: int, plan: Plan, now: float, match_count: int, *, seed: int | None = None) -> Stage:
-    """Return a stage to be stored, with a fresh master seed or, for practice, one made from a short seed."""
+    """Return a stage to be stored, with a fresh master seed or, for practice, one made from a short seed.
+
+    Args:
+        plan: those who are to be drawn in any order.
+    """
     master = secrets.token_bytes(32) if seed is None else practice_master(seed, number)
     salt = secrets.token_bytes(32) if seed is None else derive(b"practice", "salt", seed, *_later(number))
+    drawn = {game: tuple(lots(master, game, rest)) for game, rest in plan.cast.drawn.items()}
+    plan = msgspec.structs.replace(plan, cast=msgspec.structs.replace(plan.cast, drawn=drawn))
     spec = msgspec.json.encode(plan).decode()
     return Stage(number, spec, seed is not None, commitment(master, salt), salt, master, now, match_count)
 
@@ -207,7 +214,8 @@ def final_standings(db: Database, tournament: Tournament, game: str, after: int 
     history = [played for played, complete in stored if complete and (after is None or played.number <= after)]
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     last = tournament.stages[tournaments.round_stages(db, tournament.id, game)[len(history) - 1] - 1 if history else 0]
-    key = derive(last.master, "lot", game) if last.master else None
+    # Before its end nobody elsewhere can draw the lot, and all copies of a tournament have the same standings.
+    key = derive(last.master, "lot", game) if last.finished_at is not None else None
     plan, before = plan_of(tournament), None if after is None else after + 1
     scores = table_scores(db, tournament.id, game, before)
     # Elsewhere everybody sits out equally often, or goes on for it, so a bye is worth nothing; in a Swiss half a round.
@@ -215,39 +223,26 @@ def final_standings(db: Database, tournament: Tournament, game: str, after: int 
     lines = standings(numbers, history, scores, bye_score=bye, key=key, order=plan.tiebreaks)
     made = [one for one in corrections(db, tournament.id) if before is None or one.rounds.get(game, 0) < before]
     if plan.format == "knockout":
-        lines = _by_survival(lines, _survival(tournament.stages[0], game, numbers, history, scores, made))
+        gone = {one.entrant for one in made if one.entrant is not None}
+        lines = by_survival(lines, seeding_of(tournament.stages[0], game, numbers), history, scores, gone)
     return _marked(lines, made)
 
 
-def _survival(
-    stage: Stage,
-    game: str,
-    numbers: Sequence[int],
-    history: Sequence[Round],
-    scores: Sequence[TableScore],
-    made: Sequence[Correction],
-) -> dict[int, int]:
-    """Return how long each entrant of a knockout was in it; who left it before the end was out before the others."""
-    if not stage.master:  # the bracket is not known, but who was in which round is
-        sat = [{*played.byes}.union(*played.tables) for played in history]
-        return {number: sum(number in there for there in sat) for number in numbers}
-    rounds = reached(_seeding(stage, game, numbers), history, scores)
-    gone = {one.entrant for one in made}
-    return {entrant: count + (count == len(history) and entrant not in gone) for entrant, count in rounds.items()}
+def seeding_of(stage: Stage, game: str, numbers: Sequence[int]) -> list[int]:
+    """Return the seeds of a knockout, the best first: given, by rating, then by lot.
+
+    Args:
+        numbers: who plays the game in it.
+    """
+    cast = plan_of(stage).cast
+    first = [number for number in cast.seeds.get(game, ()) if number in numbers]
+    rest = cast.drawn[game] if game in cast.drawn else lots(stage.master, game, {*numbers} - {*first})
+    return [*first, *rest]
 
 
-def _by_survival(lines: Sequence[Standing], rounds: Mapping[int, int]) -> list[Standing]:
-    """Return standings of a knockout, the winner first; those who lost in the same round share a place."""
-    ranked = sorted(lines, key=lambda line: -rounds[line.entrant])
-    order = [rounds[line.entrant] for line in ranked]
-    return [msgspec.structs.replace(line, place=1 + order.index(rounds[line.entrant])) for line in ranked]
-
-
-def _seeding(stage: Stage, game: str, numbers: Sequence[int]) -> list[int]:
-    """Return the seeds of a knockout, the best first: by rating, then by lot."""
-    rated = [number for number in plan_of(stage).cast.seeds.get(game, ()) if number in numbers]
-    rest = sorted({*numbers} - {*rated})
-    return rated + Stream(derive(stage.master, "schedule", game), "knockout").shuffled(rest)
+def lots(master: bytes, game: str, numbers: Collection[int]) -> list[int]:
+    """Return those who are seeds of a knockout by lot alone, in the order in which they are drawn."""
+    return Stream(derive(master, "schedule", game), "knockout").shuffled(sorted(numbers))
 
 
 def _marked(lines: Sequence[Standing], made: Sequence[Correction]) -> list[Standing]:
@@ -362,7 +357,7 @@ def round_after(
     key, smaller = derive(stage.master, "schedule", game), allows_smaller(plan, game)
     gone = excluded(made, game, len(history) + 1)
     if plan.format == "knockout":
-        return knockout_round(_seeding(stage, game, numbers), history, scores, gone)
+        return knockout_round(seeding_of(stage, game, numbers), history, scores, gone)
     if plan.format == "until-error":
         told = Round(len(history) + 1, plan.cast.tables.get(game, ()))
         left = msgspec.structs.replace(without(told, gone, plan.seats), byes=())  # nobody has a place to miss
@@ -386,10 +381,19 @@ def table_scores(db: Database, tournament: int, game: str, before: int | None = 
     Args:
         before: as it was known when the round of this number was scheduled; by default as it is now.
     """
-    made = corrections(db, tournament)
+    every = [*tallies.scores(db, tournament, game)]
+    return scores_as_of(every, corrections(db, tournament), game, before)
+
+
+def scores_as_of(
+    every: Iterable[tuple[int, TableScore]], made: Sequence[Correction], game: str, before: int | None = None
+) -> list[TableScore]:
+    """Return scores by what was corrected when a round was scheduled, as `table_scores` does.
+
+    Args:
+        every: matches with what they come to, as nothing was corrected.
+    """
     void = {one.match for one in made if before is None or one.rounds.get(game, 0) < before}
     return [
-        tied(score) if number in void else score
-        for number, score in tallies.scores(db, tournament, game)
-        if before is None or score.round < before
+        tied(score) if number in void else score for number, score in every if before is None or score.round < before
     ]

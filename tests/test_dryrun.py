@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import MockClock
 from typer.testing import CliRunner, Result
 
 from arena.cli import dryrun
 from arena.cli.commands import app
+from arena.cli.dryrun import entrants_of
+from arena.config import tournament_from_options
 from arena.errors import ConfigError
-from arena.plan import Plan, new_tournament
-from arena.records import BotHash
+from arena.plan import Cast, Plan, new_tournament
+from arena.records import BotHash, BotRef
 from arena.store import bots
 from arena.store.database import open_writer, writing
 from arena.store.tournaments import Entrant
-from tests.fakes_executor import begin, refs
+from arena.tournament import run
+from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
 
 BOTS = Path(__file__).parents[1] / "bots"
 FOLDERS = ",".join(f"{BOTS / name}/" for name in ("random", "greedy", "knave"))
@@ -98,7 +104,7 @@ def entrants(count: int) -> list[Entrant]:
 @pytest.mark.parametrize(("many", "few"), [(12, "b"), (40, "more")])
 def test_smaller_tables_count_with_their_own_legs(many: int, few: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan("swiss", {"durak": {}}, 3, seats=3, decks=2)
-    dryrun.show(plan, entrants(many + 1), 1, as_json=False)
+    dryrun.show(plan, entrants(many + 1), 1, Cast(), as_json=False)
     assert few in capsys.readouterr().out
     made = new_tournament("dry", plan, "none", 0.0, 0, seed=1)
     found = dryrun.course(plan, made, entrants(8), "durak")  # two tables of 3 with 6 legs, one of 2 with 2
@@ -125,3 +131,32 @@ def test_a_schedule_is_gone_through_without_being_kept() -> None:
 )
 def test_sizes_are_told_in_a_unit_that_fits(count: float, told: str) -> None:
     assert dryrun._size(count) == told
+
+
+def test_a_knockout_is_seeded_as_it_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = tmp_path / "arena.db"
+    line = ("--bots", FOLDERS, "--games", "durak", "--format", "knockout", "--isolation", "none", "--db", db)
+    use_fake_bots(monkeypatch)
+    players = [BotRef(one.name, one.hash, "", ()) for one in entrants_of(db, tournament_from_options(bots=FOLDERS))]
+    (game,) = json.loads(dry(*line, "--json").stdout)["games"]
+    assert [one["by"] for one in game["seeds"]] == ["lot", "lot", "lot"]
+    with open_writer(db) as opened:
+        before = begin(opened, Plan("round-robin", {"durak": {}}, 1, decks=3), players[:2])
+        lanes = FakeLanes()
+        bots = by_hash(players)
+        going = partial(run, opened, before, bots, lanes, lambda _: None, lambda: 2.0, lanes.stopping)
+        trio.run(going, clock=MockClock(autojump_threshold=0))
+    (game,) = json.loads(dry(*line, "--seeds", players[2].name, "--json").stdout)["games"]
+    assert [one["by"] for one in game["seeds"]] == ["given", "rating", "rating"]
+    assert game["seeds"][0] == {"seed": 1, "name": players[2].name, "by": "given", "elo": None}
+    assert game["first"]["byes"] == [players[2].name]
+    shown = dry(*line, "--seeds", players[2].name).stdout
+    assert f"durak seeds    1 {players[2].name} (given), 2 " in shown
+    error = dry(*line, "--seeds", "nobody").exception
+    assert "seed nobody is not among the bots, which are greedy, knave, random" in str(error)
+
+
+def test_of_many_seeds_the_first_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan("knockout", {"durak": {}}, 5)
+    dryrun.show(plan, entrants(20), 1, Cast(), as_json=False)
+    assert "and 4 more" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.records import Round, TableScore
-from arena.schedule.knockout import bracket, knockout_round, reached, rounds_of
+from arena.schedule.knockout import Deciding, Pairing, bracket, knockout_round, pairings, reached, rounds_of
 
 
 def score(number: int, table: tuple[int, ...], first: int, sets_won: tuple[int, ...] = ()) -> TableScore:
@@ -47,14 +47,40 @@ def test_byes_go_to_the_top_seeds_and_winners_meet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets_won", "winner"),
-    [((3, 2), 5), ((2, 3), 6), ((2, 2), 5), ((), 5)],
+    ("sets_won", "winner", "rule"),
+    [((3, 2), 5, "deal sets"), ((2, 3), 6, "deal sets"), ((2, 2), 5, "seed"), ((), 5, "seed")],
     ids=["sets", "sets, other", "seed", "none"],
 )
-def test_a_tied_match_goes_to_more_sets_then_to_the_better_seed(sets_won: tuple[int, ...], winner: int) -> None:
+def test_a_tied_match_goes_to_more_sets_then_to_the_better_seed(
+    sets_won: tuple[int, ...], winner: int, rule: Deciding
+) -> None:
     (first,) = [knockout_round([5, 6], [], [])]
     assert first is not None
-    assert reached([5, 6], [first], [score(1, (5, 6), 10, sets_won)])[winner] == 1
+    scores = [score(1, (5, 6), 10, sets_won)]
+    assert reached([5, 6], [first], scores)[winner] == 1
+    assert list(pairings([5, 6], [first], scores)) == [(Pairing((5, 6), (5, 6), winner, rule),)]
+
+
+def test_pairings_tell_who_goes_on_and_why() -> None:
+    seeding = [1, 2, 3, 4, 5]
+    rounds = [Round(1, ((4, 5),), (1, 2, 3)), Round(2, ((1, 5),), (2,)), Round(3, ((2, 5),), ())]
+    first, second, final = pairings(seeding, rounds, [score(1, (4, 5), 9), score(2, (1, 5), 10)])
+    assert first == (
+        Pairing((1, None), (1,), 1, "bye"),
+        Pairing((4, 5), (4, 5), 5, "duels"),
+        Pairing((2, None), (2,), 2, "bye"),
+        Pairing((3, None), (3,), 3, "bye"),
+    )
+    assert second == (Pairing((1, 5), (1, 5), 5, "earlier"), Pairing((2, 3), (2,), 2, "left"))
+    assert final == (Pairing((5, 2), (5, 2), None, ""),), "not yet complete"
+    assert [one.loser for one in (*first, *second, *final)] == [None, 4, None, None, 1, None, None]
+
+
+def test_a_pairing_of_two_who_left_has_no_winner() -> None:
+    rounds = [Round(1, ((2, 3),), ()), Round(2, (), (2,))]
+    first, second = pairings([1, 2, 3, 4], rounds, [score(1, (2, 3), 20)])
+    assert first == (Pairing((1, 4), (), None, ""), Pairing((2, 3), (2, 3), 2, "duels"))
+    assert second == (Pairing((None, 2), (2,), 2, "bye"),)
 
 
 def test_who_has_gone_on_stays_so_when_a_match_is_void_later() -> None:

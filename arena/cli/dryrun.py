@@ -12,6 +12,7 @@ import trio
 from sqlite_utils import Database
 
 from arena.bench.generated import GeneratedLanes
+from arena.bracket import Seed, seed_document, seeds_of
 from arena.bundle import read_bundle
 from arena.cli.entrants import as_entrants, plays, submission_of
 from arena.cli.output import count_of, emit_json, emit_pairs, emit_table, say
@@ -19,7 +20,7 @@ from arena.cli.site import Player, check_place
 from arena.config import TournamentConfig, manifest_of, parse_manifest
 from arena.errors import ConfigError
 from arena.luck import derive
-from arena.plan import Plan, allows_smaller, cycles, new_tournament, round_after, scheduled
+from arena.plan import Cast, Plan, allows_smaller, cycles, new_tournament, round_after, scheduled
 from arena.records import BotHash, BotRef, MatchSpec, Round
 from arena.schedule.knockout import rounds_of
 from arena.schedule.swiss import round_shape
@@ -31,6 +32,7 @@ ROW_BYTES = 230
 """What a stored deal takes beside its record: its columns, its keys and its part of the match (`arena bench size`)."""
 _SAMPLES = 10
 _SHOWN = 6
+_SEEDS = 16
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -39,6 +41,7 @@ class Course(msgspec.Struct, frozen=True):
     Attributes:
         bytes: on disk, about.
         first: the first round; without a seed or an earlier run another one will be drawn.
+        seeds: of a knockout; so will be those by lot.
     """
 
     game: str
@@ -47,6 +50,7 @@ class Course(msgspec.Struct, frozen=True):
     deals: int
     bytes: int
     first: Round
+    seeds: tuple[Seed, ...] = ()
 
 
 def entrants_of(db: Path, config: TournamentConfig) -> list[Entrant]:
@@ -82,13 +86,25 @@ def _of_folder(name: str, db: Path) -> Player:
     return Player(manifest, BotRef(manifest.name, bundle.hash, "", ()))
 
 
-def show(plan: Plan, entrants: Sequence[Entrant], seed: int | None, *, as_json: bool) -> None:
-    """Show rounds, matches, deals, about how many bytes they take, and the first pairings of each game."""
+def show(plan: Plan, entrants: Sequence[Entrant], seed: int | None, cast: Cast, *, as_json: bool) -> None:
+    """Show rounds, matches, deals, about how many bytes they take, and of each game the seeds and the first pairings.
+
+    Args:
+        cast: what would be stored with the stage.
+    """
+    plan = msgspec.structs.replace(plan, cast=cast)
     made = new_tournament("dry", plan, "none", 0.0, 0, seed=seed)
     courses = [course(plan, made, entrants, game) for game in plan.games]
     names = {entrant.number: entrant.name for entrant in entrants}
     if as_json:
-        games = [{**msgspec.structs.asdict(one), "first": _document(one.first, names)} for one in courses]
+        games = [
+            {
+                **msgspec.structs.asdict(one),
+                "seeds": [seed_document(seed, names) for seed in one.seeds],
+                "first": _document(one.first, names),
+            }
+            for one in courses
+        ]
         emit_json("run.dry/1", {"bots": len(entrants), "drawn": seed is None, "games": games})
         return
     title = f"{plan.format}, {count_of(plan.rounds, plan.unit)} · {count_of(len(entrants), 'bot')}"
@@ -97,7 +113,8 @@ def show(plan: Plan, entrants: Sequence[Entrant], seed: int | None, *, as_json: 
         matches, deals, size = (sum(getattr(one, what) for one in courses) for what in ("matches", "deals", "bytes"))
         rows.append(("all", "", f"{matches:,}", f"{deals:,}", _size(size)))
     emit_table(("<game", "rounds", "matches", "deals", "on disk"), rows, title)
-    emit_pairs([(f"{one.game} round 1", _pairings(one.first, names)) for one in courses])
+    seeded = [(f"{one.game} seeds", _seeds(one.seeds, names)) for one in courses if one.seeds]
+    emit_pairs([*seeded, *((f"{one.game} round 1", _pairings(one.first, names)) for one in courses)])
     drawn = "" if seed is not None else "; the pairings are an example: the seed that draws them is drawn at the start"
     say(f"nothing was played or stored{drawn}")
 
@@ -128,7 +145,8 @@ def course(plan: Plan, tournament: Tournament, entrants: Sequence[Entrant], game
             a_match, its_bytes = _sample(plan, tournament, game, seats)
             deals += number * a_match
             size += round(number * a_match * its_bytes)
-    return Course(game, count, sum(tables.values()), deals, size, first)
+    seeds = seeds_of(stage, game, entrants) if plan.format == "knockout" else ()
+    return Course(game, count, sum(tables.values()), deals, size, first, seeds)
 
 
 def _shapes(plan: Plan, game: str, players: int, first: int) -> Iterator[dict[int, int]]:
@@ -155,6 +173,12 @@ def _sample(plan: Plan, tournament: Tournament, game: str, seats: int) -> tuple[
     played = trio.run(GeneratedLanes("none").play, spec)
     packed = sum(len(zlib.compress(msgspec.msgpack.encode(deal))) for deal in played.deals)
     return len(match.decks) * len(match.legs), packed / len(played.deals) + ROW_BYTES
+
+
+def _seeds(seeds: Sequence[Seed], names: dict[int, str]) -> str:
+    told = [f"{seed.number} {names[seed.entrant]} ({seed.words()})" for seed in seeds]
+    more = [f"and {len(told) - _SEEDS} more"] if len(told) > _SEEDS else []
+    return ", ".join([*told[:_SEEDS], *more])
 
 
 def _pairings(first: Round, names: dict[int, str]) -> str:

@@ -57,6 +57,7 @@ def _plan(config: TournamentConfig, rounds: int) -> Plan:
         avoid_same_author=config.avoid_same_author,
         challengers=tuple(sorted(config.challengers)),
         tiebreaks=config.tiebreaks,
+        seeds=config.seeds,
     )
 
 

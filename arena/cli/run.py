@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar, TypeVarTuple
 
-import msgspec
 import trio
 import typer
 from sqlite_utils import Database
@@ -26,8 +25,8 @@ from arena.cli.until import Until
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
 from arena.executor import Executor
-from arena.extension import total_matches
-from arena.plan import Cast, Plan, allows_smaller, base_name, check_plan, plan_of
+from arena.extension import cast, total_matches
+from arena.plan import Plan, allows_smaller, check_plan, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level, available_level, require_level
 from arena.sandbox.warm import kept_warm, shared_folders
@@ -54,6 +53,7 @@ def run(
     seats: Annotated[int | None, typer.Option("--seats", help="Bots at a table; 2 by default.")] = None,
     decks: Annotated[int | None, typer.Option("--decks", help="Decks of a match; 1 by default.")] = None,
     challengers: Annotated[str | None, typer.Option("--challengers", help="Of a gauntlet: names by commas.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="Of a knockout: the first ones, by commas.")] = None,
     until_error: Annotated[
         int | None, typer.Option("--until-error", help="Go on until every difference is known so well, in Elo.")
     ] = None,
@@ -87,6 +87,7 @@ def run(
         "seats": seats,
         "decks": decks,
         "challengers": challengers,
+        "seeds": seeds,
         "until_error": until_error,
         "max_rounds": max_rounds,
         "avoid_same_author": avoid_same_author or None,
@@ -103,7 +104,7 @@ def run(
         )
     _check_further(config, extend=extend, forever=forever, max_rounds=max_rounds)
     if dry_run:
-        _show_plan(config, db, as_json=as_json)
+        _show_plan(config, db, isolation or available_level()[0], as_json=as_json)
         return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
@@ -144,7 +145,7 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
 
 
-def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
+def _show_plan(config: TournamentConfig, db: Path, level: Level, *, as_json: bool) -> None:
     from arena.cli import dryrun
 
     if config.format == "until-error":
@@ -152,12 +153,12 @@ def _show_plan(config: TournamentConfig, db: Path, *, as_json: bool) -> None:
     entrants = dryrun.entrants_of(db, config)
     plan = plan_for(config, entrants)
     check_plan(plan, entrants)
-    if plan.format == "gauntlet":
-        challengers = tuple(one.number for one in entrants if base_name(one) in plan.challengers)
-        plan = msgspec.structs.replace(plan, cast=Cast(challengers=challengers))
-    dryrun.show(plan, entrants, config.seed, as_json=as_json)
-    if config.name is not None and db.is_file():
-        with open_reader(db) as opened:
+    if not db.is_file():
+        dryrun.show(plan, entrants, config.seed, cast(None, plan, entrants, level.value), as_json=as_json)
+        return
+    with open_reader(db) as opened:
+        dryrun.show(plan, entrants, config.seed, cast(opened, plan, entrants, level.value), as_json=as_json)
+        if config.name is not None:
             _tell_begun(opened, config.name)
 
 

@@ -10,16 +10,19 @@ import typer
 from rich.text import Text
 from sqlite_utils import Database
 
+from arena.bracket import Bracket, read_bracket
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_winner
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.cli.views import find_tournament, games_of
 from arena.errors import ConfigError
-from arena.plan import final_standings, table_scores
+from arena.plan import final_standings, scores_as_of, table_scores
 from arena.records import Round, TableScore
 from arena.schedule.crosstable import Encounter, encounters
 from arena.schedule.quality import RoundQuality, round_quality
 from arena.schedule.scores import sheets
-from arena.store import matches, tournaments
+from arena.store import matches, tallies, tournaments
+from arena.store.corrections import corrections
 from arena.store.database import open_reader
 from arena.store.tournaments import Tournament
 
@@ -87,20 +90,33 @@ def pairings(
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
-        told = [one for one_game in games_of(found, game) for one in _rounds(opened, found, one_game, number)]
+        brackets = {one: read_bracket(opened, found, one) for one in games_of(found, game)}
+        told = [one for of, bracket in brackets.items() for one in _rounds(opened, found, of, bracket, number)]
     if number is not None and not told:
         raise ConfigError(f"tournament {found.name} has no round {number} yet")
+    whole = {of: bracket for of, bracket in brackets.items() if bracket is not None and number is None}
     if as_json:
+        emit_lines("bracket/1", (bracket_document(of, bracket, names) for of, bracket in whole.items()))
         emit_lines("pairing/1", (document for one in told for document in one.documents(names)))
         return
-    for one in told:
-        one.show(found.name, names)
+    for of in brackets:
+        if of in whole:
+            show_seeds(f"{found.name} · {of} · seeds", whole[of], names)
+        for one in told:
+            if one.game == of:
+                one.show(found.name, names)
+        if of in whole:
+            show_winner(whole[of], names)
     if not told:
         say(f"no round of {found.name} is scheduled yet")
 
 
 class _Paired(msgspec.Struct, frozen=True):
-    """A round of a game as it is shown."""
+    """A round of a game as it is shown.
+
+    Attributes:
+        quality: by what was known when the round was paired; None in a knockout, which chooses nothing.
+    """
 
     game: str
     round: Round
@@ -108,7 +124,9 @@ class _Paired(msgspec.Struct, frozen=True):
     matches: list[tuple[int, tuple[int, ...]]]
     unplayed: list[int]
     scores: dict[tuple[int, ...], TableScore]
+    void: set[int]
     quality: RoundQuality | None
+    bracket: Bracket | None
 
     def documents(self, names: Mapping[int, str]) -> Iterator[dict[str, object]]:
         """Yield a document for each match."""
@@ -121,15 +139,20 @@ class _Paired(msgspec.Struct, frozen=True):
                 "match": match,
                 "bots": [names[entrant] for entrant in table],
                 "played": match not in self.unplayed,
+                "void": match in self.void,
                 "scores": self._scores(table),
                 "byes": [names[entrant] for entrant in self.round.byes],
                 "quality": quality,
+                **pairing_fields(self.bracket, self.round.number, match, names),
             }
 
     def show(self, tournament: str, names: Mapping[int, str]) -> None:
         """Print it."""
         state = "" if self.complete else f" · {len(self.unplayed)} of {len(self.matches)} to play"
         title = f"{tournament} · {self.game} · round {self.round.number}{state}"
+        if self.bracket is not None:
+            show_round(title, self.bracket, self.round.number, names)
+            return
         rows = ((match, self._told(match, table, names)) for match, table in self.matches)
         emit_table(("match", "<~bots, with their scores"), rows, title)
         if self.round.byes:
@@ -147,22 +170,28 @@ class _Paired(msgspec.Struct, frozen=True):
 
     def _told(self, match: int, table: tuple[int, ...], names: Mapping[int, str]) -> str:
         scores = self._scores(table)
+        void = " (void)" if match in self.void else ""
         if scores is None:
-            waits = " (to play)" if match in self.unplayed else ""
+            waits = " (to play)" if match in self.unplayed else void
             return " – ".join(names[entrant] for entrant in table) + waits
-        return " – ".join(f"{names[entrant]} {score:.3f}" for entrant, score in zip(table, scores, strict=True))
+        shown = (f"{names[entrant]} {score:.3f}" for entrant, score in zip(table, scores, strict=True))
+        return " – ".join(shown) + void
 
 
-def _rounds(db: Database, tournament: Tournament, game: str, only: int | None) -> Iterator[_Paired]:
-    """Yield the rounds of a game, each judged by those before it."""
+def _rounds(
+    db: Database, tournament: Tournament, game: str, bracket: Bracket | None, only: int | None
+) -> Iterator[_Paired]:
+    """Yield the rounds of a game, each judged by those before it as they were known when it was paired."""
     numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
     stored = tournaments.rounds(db, tournament.id, game)
-    scores = table_scores(db, tournament.id, game)
+    every, made = [*tallies.scores(db, tournament.id, game)], corrections(db, tournament.id)
+    scores = scores_as_of(every, made, game)
     for index, (played, complete) in enumerate(stored):
         if only not in (None, played.number):
             continue
         before = [one for one, _ in stored[:index]]
-        points = {entrant: sheet.points for entrant, sheet in sheets(numbers, before, scores).items()}
+        known = scores_as_of(every, made, game, played.number)
+        points = {entrant: sheet.points for entrant, sheet in sheets(numbers, before, known).items()}
         yield _Paired(
             game,
             played,
@@ -170,7 +199,9 @@ def _rounds(db: Database, tournament: Tournament, game: str, only: int | None) -
             matches.tables(db, tournament.id, game, played.number),
             matches.unplayed(db, tournament.id, game, played.number),
             {score.table: score for score in scores if score.round == played.number},
-            round_quality(played, before, points) if played.tables else None,
+            {one.match for one in made if one.match is not None},
+            round_quality(played, before, points) if played.tables and bracket is None else None,
+            bracket,
         )
 
 

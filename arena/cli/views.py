@@ -257,16 +257,22 @@ def standings(
     as_json: Json = False,
 ) -> None:
     """Show a tournament's points and tie-breaks, from its complete rounds."""
+    from arena.bracket import read_bracket, standing_fields
+    from arena.cli.brackets import show_standings
     from arena.plan import final_standings, plan_of
 
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
         tables = {name: final_standings(opened, found, name) for name in games_of(found, game)}
+        brackets = {name: read_bracket(opened, found, name) for name in tables}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
         made = corrections(opened, found.id)
         doubted = {name: matches.count_unverified(opened, found.id, name) for name in tables}
     if as_json:
-        documents = {name: [_standing(line, names) for line in lines] for name, lines in tables.items()}
+        documents = {
+            name: [{**_standing(line, names), **standing_fields(brackets[name], line.entrant, names)} for line in lines]
+            for name, lines in tables.items()
+        }
         unverified = {name: some for name, (some, _) in doubted.items()}
         corrected = [{**msgspec.structs.asdict(one), "entrant": _entrant(one, names)} for one in made]
         told = {"tournament": found.name, "finished": bool(found.finished_at), "unverified": unverified}
@@ -274,6 +280,9 @@ def standings(
         return
     deciding = [one for one in plan_of(found).tiebreaks if one in _SHORT][:_DECIDING]
     for name, lines in tables.items():
+        if bracket := brackets[name]:
+            show_standings(f"{found.name} · {name}", bracket, lines, names)
+            continue
         rows = (_standing_cells(line, names, deciding) for line in lines)
         emit_table(_columns(deciding), rows, f"{found.name} · {name}")
         typer.echo()
@@ -281,7 +290,8 @@ def standings(
         day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
         typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
     _say_unverified(*(sum(counts) for counts in zip(*doubted.values(), strict=True)))
-    say(", ".join(f"{_SHORT[one][0]} {_SHORT[one][1]}" for one in deciding))
+    if None in brackets.values():
+        say(", ".join(f"{_SHORT[one][0]} {_SHORT[one][1]}" for one in deciding))
 
 
 _WORDS = {"void": "match {} is void", "disqualify": "{} is disqualified", "withdraw": "{} has withdrawn"}
@@ -315,8 +325,12 @@ def _standing(line: Standing, names: Mapping[int, str]) -> dict[str, object]:
 def _standing_cells(line: Standing, names: Mapping[int, str], deciding: Sequence[str]) -> list[object]:
     values = [line.tiebreaks[TIEBREAKS.index(one)] for one in deciding]
     shown = ["-" if value is None else f"{value:.2f}" for value in values]
-    name = f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
-    return [line.place, name, f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
+    return [line.place, marked_name(line, names), f"{line.points:.3f}", *shown, line.rounds, line.deals, line.byes]
+
+
+def marked_name(line: Standing, names: Mapping[int, str]) -> str:
+    """Return who a line of standings is of, and that it has left if it has."""
+    return f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
 
 
 def find_tournament(db: Database, name: str) -> tournaments.Tournament:

@@ -55,6 +55,7 @@ class TournamentConfig(BaseModel):
         seed: a short master seed for practice; None draws a secret one.
         jobs: lanes; None uses the machine.
         challengers: names of those bots that meet all others in a gauntlet.
+        seeds: names of the first seeds of a knockout, the best first; the others are seeded by rating, then by lot.
         tiebreaks: what decides among equal points in the standings, some of `TIEBREAKS`, the first first.
         avoid_same_author: a Swiss keeps bots of one author apart, as far as it can.
         until_error: of that format: half the width of the widest 95 % interval of a difference, in Elo, that is
@@ -77,6 +78,7 @@ class TournamentConfig(BaseModel):
     jobs: int | None = Field(default=None, strict=True, ge=1, le=1024)
     seatings: Literal["mirror", "rotate", "all"] = "mirror"
     challengers: tuple[str, ...] = Field(default=(), validate_default=True)
+    seeds: tuple[str, ...] = Field(default=(), validate_default=True)
     avoid_same_author: bool = Field(default=False, strict=True)
     until_error: int = Field(default=15, strict=True, ge=1, le=1000)
     max_rounds: int = Field(default=1000, strict=True, ge=1, le=10_000)
@@ -143,9 +145,16 @@ class TournamentConfig(BaseModel):
             refuse([Mistake((), 'only a gauntlet has them: format = "gauntlet"')])
         if not value:
             refuse([Mistake((), "a gauntlet needs some: names of bots that meet all others")])
-        return check_texts(
-            value, "a list of names of bots", lambda name: "" if is_name(name) else not_allowed(name, ALLOWED)
-        )
+        return _check_names(value)
+
+    @field_validator("seeds", mode="plain")
+    @classmethod
+    def _check_seeds(cls, value: object, info: ValidationInfo) -> tuple[str, ...]:
+        if value in ((), []):
+            return ()
+        if info.data.get("format", "knockout") != "knockout":
+            refuse([Mistake((), 'only a knockout has them: format = "knockout"')])
+        return _check_names(value)
 
     @field_validator("avoid_same_author")
     @classmethod
@@ -219,13 +228,19 @@ def tournament_from_options(**options: object) -> TournamentConfig:
 
 def _given(options: Mapping[str, object]) -> dict[str, object]:
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("games", "bots", "challengers"):
+    for name in ("games", "bots", "challengers", "seeds"):
         value = given.get(name)
         if isinstance(value, str) and value != ALL:
             given[name] = value.split(",")
     if "until_error" in given and given.setdefault("format", "until-error") != "until-error":
         raise ConfigError(f"--until-error pairs by itself; leave out --format {given['format']}")
     return given
+
+
+def _check_names(value: object) -> tuple[str, ...]:
+    return check_texts(
+        value, "a list of names of bots", lambda name: "" if is_name(name) else not_allowed(name, ALLOWED)
+    )
 
 
 def _bot_problem(name: str) -> str:

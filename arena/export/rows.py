@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from sqlite_utils import Database
 
+from arena.bracket import read_bracket, standing_fields
 from arena.config import parse_manifest
 from arena.errors import ConfigError
 from arena.export import lines
@@ -79,6 +81,11 @@ class StandingRow(msgspec.Struct, frozen=True):
     rounds: int
     deals: int
     byes: int
+    seed: int | None
+    seeded_by: str | None
+    out_in_round: int | None
+    lost_to: str | None
+    decided_by: str | None
 
 
 class RatingRow(msgspec.Struct, frozen=True):
@@ -247,9 +254,13 @@ def standings(db: Database, chosen: Iterable[Tournament]) -> Iterator[StandingRo
         if one.kind == "play":
             continue
         entrants = {entrant.number: entrant for entrant in tournaments.entrants(db, one.id)}
+        names = {number: entrant.name for number, entrant in entrants.items()}
         for game in plan_of(one).games:
+            bracket = read_bracket(db, one, game)
             for line in final_standings(db, one, game):
                 who = entrants[line.entrant]
+                told: dict[str, Any] = dict(zip(_TIEBREAKS, line.tiebreaks, strict=True))
+                told |= standing_fields(bracket, line.entrant, names)
                 yield StandingRow(
                     tournament=one.name,
                     game=game,
@@ -261,7 +272,7 @@ def standings(db: Database, chosen: Iterable[Tournament]) -> Iterator[StandingRo
                     rounds=line.rounds,
                     deals=line.deals,
                     byes=line.byes,
-                    **dict(zip(_TIEBREAKS, line.tiebreaks, strict=True)),
+                    **told,
                 )
 
 

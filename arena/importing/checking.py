@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -14,10 +14,10 @@ from arena.export import lines
 from arena.games import GAMES
 from arena.importing.reading import Lines
 from arena.luck import commitment
-from arena.plan import Plan, plan_of
+from arena.plan import Plan, plan_of, seeding_of
 from arena.records import Clock
 from arena.rules import OutcomeType, complete_options, parse_rule_set_id, rule_set_id
-from arena.store.tournaments import Stage, Tournament
+from arena.store.tournaments import Entrant, Stage, Tournament
 
 _PLAY = re.compile(r"play [1-9][0-9]{0,8}")
 _VERSION = re.compile(r"@[1-9][0-9]{0,8}\Z")
@@ -96,6 +96,16 @@ def check_entrant(read: Lines, line: lines.Entrant, plan: Plan, bots: Collection
     read.check(is_name(_VERSION.sub("", line.name)), f"{line.name!r} is no name of an entrant")
     read.check(line.hash in bots, f"bot {line.hash} is not in the file")
     read.check({*line.games} <= plan.games.keys(), f"{line.name} plays what the tournament does not")
+
+
+def check_seeds(read: Lines, stage: Stage, entrants: Sequence[Entrant]) -> None:
+    """Raise ConfigError if the seeds of a knockout are not its players, each there once."""
+    plan = plan_of(stage)
+    for game in plan.games if plan.format == "knockout" else ():
+        numbers = [one.number for one in entrants if one.number in stage.players and game in one.games]
+        is_whole = game in plan.cast.drawn or bool(stage.master)  # which tells the lots too
+        fits = is_whole and sorted(seeding_of(stage, game, numbers)) == numbers
+        read.check(fits, f"before it, the seeds of {game} are not the players of stage {stage.number}, each once")
 
 
 def check_correction(read: Lines, line: lines.Correction, plan: Plan, entrants: int, own: Collection[int]) -> None:

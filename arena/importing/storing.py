@@ -19,6 +19,7 @@ from arena.importing.checking import (
     check_deal,
     check_entrant,
     check_match,
+    check_seeds,
     check_stage,
     check_tournament,
 )
@@ -124,6 +125,7 @@ class _Import:
         for stage in checked.stages:
             is_known = max(stage.players) < len(entrants)
             self.read.check(is_known, f"before it, somebody plays in stage {stage.number} who is no entrant")
+            check_seeds(self.read, stage, entrants)
         try:
             stored = tournaments.get(self.db, tournaments.create(self.db, checked, entrants))
         except ConfigError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 
@@ -78,6 +79,12 @@ def next_round(
     before = predecessors(table for round_ in rounds for table in round_.tables)
     seated = tuple(circle([drawn[i] for i in table], before) for table in tables)
     return Round(len(rounds) + 1, seated, tuple(sorted(drawn[i] for i in byes)))
+
+
+def swiss_rounds(entrants: int, seats: int) -> int:
+    """Return the default number of rounds: enough to find one winner among so many, and two to sort the others."""
+    base = max(seats, 2)
+    return 2 + next(n for n in count(1) if base**n >= entrants)
 
 
 def round_shape(entrants: int, seats: int, *, smaller_tables: bool = False) -> Shape:

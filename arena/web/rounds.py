@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from arena.bracket import Bracket, read_bracket, standing_fields
 from arena.export.rows import secrets
 from arena.plan import final_standings, plan_of, table_scores
 from arena.records import TIEBREAKS, Round, Standing, TableScore
@@ -14,6 +15,7 @@ from arena.schedule.crosstable import encounters
 from arena.store import overview, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.tournaments import Stage, Tournament
+from arena.web.brackets import bracket_data
 from arena.web.leaderboards import match_data, tournament_data
 from arena.web.page import Data, Page, Source, bot_link, game_path, match_path, tournament_path
 
@@ -30,7 +32,7 @@ def tournament(source: Source, one: Tournament) -> Page:
     shown = tournament_data(source, one)
     for game in shown["games"]:
         table = final_standings(source.db, one, game["game"])[:5]
-        game["standings"] = [_standing(line, names) for line in table]
+        game["standings"] = [_standing(line, names, None) for line in table]
     data = {
         **shown,
         "clock": msgspec.structs.asdict(plan_of(one).clock),
@@ -64,11 +66,13 @@ def game(source: Source, one: Tournament, name: str) -> Page:
     names = {entrant.number: entrant.name for entrant in entrants}
     rounds = tournaments.rounds(source.db, one.id, name)
     lines = final_standings(source.db, one, name)
+    bracket = read_bracket(source.db, one, name)
     scores = table_scores(source.db, one.id, name)
     current = rounds[-1] if rounds else None
     data = {
         **_of_game(one, name, rounds, None),
-        "standings": [_standing(line, names) for line in lines],
+        "standings": [_standing(line, names, bracket) for line in lines],
+        "bracket": None if bracket is None else bracket_data(bracket, names),
         "tiebreaks": TIEBREAKS,
         "crosstable": crosstable([line.entrant for line in lines], scores, names),
         "round": _round(source, one, name, *current, names) if current else None,
@@ -86,9 +90,11 @@ def game_round(source: Source, one: Tournament, name: str, number: int) -> Page 
         return None
     is_told = any(done for played, done in rounds if played.number <= number)
     lines = final_standings(source.db, one, name, number) if is_told else []
+    bracket = read_bracket(source.db, one, name, number)
     data = {
         **_of_game(one, name, rounds, number),
-        "standings": [_standing(line, names) for line in lines],
+        "standings": [_standing(line, names, bracket) for line in lines],
+        "bracket": None if bracket is None else bracket_data(bracket, names),
         "tiebreaks": TIEBREAKS,
         "round": _round(source, one, name, *found, names),
     }
@@ -114,7 +120,7 @@ def _of_game(one: Tournament, name: str, rounds: Sequence[tuple[Round, bool]], n
     }
 
 
-def _standing(line: Standing, names: dict[int, str]) -> Data:
+def _standing(line: Standing, names: dict[int, str], bracket: Bracket | None) -> Data:
     return {
         **bot_link(names[line.entrant]),
         "place": line.place,
@@ -124,6 +130,8 @@ def _standing(line: Standing, names: dict[int, str]) -> Data:
         "deals": line.deals,
         "byes": line.byes,
         "mark": line.mark,
+        **standing_fields(bracket, line.entrant, names),
+        "end": None if bracket is None else bracket.end(line.entrant, names),
     }
 
 

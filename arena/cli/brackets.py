@@ -1,0 +1,84 @@
+"""The bracket of a knockout in `arena pairings` and `arena standings`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import typer
+
+from arena.bracket import Bracket, BracketLine, seed_document
+from arena.cli.output import emit_table, harmless
+from arena.cli.views import marked_name
+from arena.records import Standing
+
+
+def show_seeds(title: str, bracket: Bracket, names: Mapping[int, str]) -> None:
+    """Print who has which seed, and from what."""
+    rows = ((seed.number, names[seed.entrant], seed.words()) for seed in bracket.seeds)
+    emit_table(("seed", "<bot", "<from"), rows, title)
+    typer.echo()
+
+
+def show_round(title: str, bracket: Bracket, number: int, names: Mapping[int, str]) -> None:
+    """Print a round in the order of the bracket: two lines that follow on each other meet in the next one."""
+    name = bracket.round_name(number)
+    columns = ("match", "<~bots by seed, with their scores", "<goes on", "<~by")
+    rows = (_cells(line, bracket, names) for line in bracket.rounds[number])
+    emit_table(columns, rows, title if name.startswith("round") else f"{title} · {name}")
+    typer.echo()
+
+
+def _cells(line: BracketLine, bracket: Bracket, names: Mapping[int, str]) -> list[object]:
+    told: list[str] = []
+    shares = line.shares()
+    for slot in line.pairing.slots:
+        if slot is None:
+            continue
+        share = f" {shares[slot]:.3f}" if slot in shares else ""
+        left = "" if slot in line.pairing.came else " (left)"
+        told.append(f"{bracket.seed(slot).number} {names[slot]}{share}{left}")
+    winner = line.pairing.winner
+    waits = " (to play)" if line.match is not None and winner is None else ""
+    return [line.match or "", " – ".join(told) + waits, "" if winner is None else names[winner], line.reason()]
+
+
+def show_winner(bracket: Bracket, names: Mapping[int, str]) -> None:
+    """Print who won, if anybody has."""
+    if bracket.winner is not None:
+        typer.echo(f"winner: {harmless(names[bracket.winner])}\n")
+
+
+def show_standings(title: str, bracket: Bracket, lines: Sequence[Standing], names: Mapping[int, str]) -> None:
+    """Print the places of a knockout, and how everybody came out of it."""
+    rows = (
+        [
+            line.place,
+            marked_name(line, names),
+            bracket.seed(line.entrant).number,
+            bracket.end(line.entrant, names),
+            f"{line.points:.3f}",
+            line.deals,
+        ]
+        for line in lines
+    )
+    emit_table(("#", "<bot", "seed", "<~out", "points", "deals"), rows, title)
+    typer.echo()
+
+
+def bracket_document(game: str, bracket: Bracket, names: Mapping[int, str]) -> dict[str, object]:
+    """Return the seeds and the winner for other programs."""
+    seeds = [seed_document(seed, names) for seed in bracket.seeds]
+    return {"game": game, "seeds": seeds, "winner": None if bracket.winner is None else names[bracket.winner]}
+
+
+def pairing_fields(bracket: Bracket | None, number: int, match: int, names: Mapping[int, str]) -> dict[str, object]:
+    """Return what the bracket adds to a match of a round, for other programs; nothing but None in other formats."""
+    if bracket is None:
+        return dict.fromkeys(("seeds", "goes_on", "decided_by"))
+    line = next(one for one in bracket.rounds[number] if one.match == match)
+    winner = line.pairing.winner
+    return {
+        "seeds": [bracket.seed(entrant).number for entrant in line.pairing.came],
+        "goes_on": None if winner is None else names[winner],
+        "decided_by": line.pairing.decided or None,
+    }
