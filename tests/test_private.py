@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.errors import InfraError
 from arena.sandbox import sweep
 from arena.sandbox.private import private_folder
 
@@ -99,4 +100,11 @@ def test_a_lane_sweeps_when_it_begins(folders: Path) -> None:
     environment = os.environ | {"TMPDIR": str(folders)}
     line = [sys.executable, "-m", "arena.lane"]
     subprocess.run(line, env=environment, input=b"", check=True, timeout=60)
+    assert list(folders.iterdir()) == []
+
+
+def test_folders_that_vanish_at_once_are_our_failure(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda handle, _: shutil.rmtree(os.readlink(f"/proc/self/fd/{handle}")))
+    with pytest.raises(InfraError, match="vanish as soon as they are made; set TMPDIR"), private_folder():
+        pass
     assert list(folders.iterdir()) == []

@@ -14,13 +14,22 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from arena.errors import InfraError
+
 _PREFIX = "arena-bot-"
+_TRIES = 5
+_MOST_SWEPT = 1000
+"""At a time, so that no lane waits long for it."""
 
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """Make a folder among the temporary ones and remove it, with all that is in it, at the end."""
-    while True:
+    """Make a folder among the temporary ones and remove it, with all that is in it, at the end.
+
+    Raises:
+        InfraError: others remove it as soon as it is made.
+    """
+    for _ in range(_TRIES):
         made = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
         with made as name, _opened(name) as handle:
             if handle is None:
@@ -30,13 +39,14 @@ def private_folder() -> Iterator[Path]:
                 continue
             yield Path(name)
             return
+    raise InfraError(f"folders in {tempfile.gettempdir()} vanish as soon as they are made; set TMPDIR to another one")
 
 
 def sweep() -> None:
     """Remove the folders of processes that ended without doing so: they were killed."""
     with os.scandir(tempfile.gettempdir()) as found:
         names = [one.path for one in found if one.name.startswith(_PREFIX) and one.is_dir(follow_symlinks=False)]
-    for name in names:
+    for name in names[:_MOST_SWEPT]:
         with contextlib.suppress(OSError), _opened(name) as handle:  # it is in use, or shut
             if handle is not None and os.fstat(handle).st_uid == os.geteuid():
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
