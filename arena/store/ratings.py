@@ -157,6 +157,11 @@ class Past(msgspec.Struct, frozen=True):
     error: float | None
     deals: int
 
+    @property
+    def provisional(self) -> bool:
+        """Whether nobody could say yet how sure it was."""
+        return self.error is None
+
 
 def history(db: Database, pool: int, bot: BotHash) -> list[Past]:
     """Return the rating of a bot after each round of a pool, in the order of tournaments and rounds."""
