@@ -96,10 +96,8 @@ def test_few_decks_make_a_rating_provisional(tmp_path: Path, monkeypatch: pytest
     for bot in told["bots"]:
         assert bot["bound"] or f"{bot['elo']:.0f}?" in shown
     for more in ((), ("--history",)):
-        told = [
-            json.loads(line) for line in arena("ratings", "bot-1", *more, "--json", "--db", path).stdout.splitlines()
-        ]
-        assert [one["provisional"] for one in told] == [True]
+        lines = arena("ratings", "bot-1", *more, "--json", "--db", path).stdout.splitlines()
+        assert [json.loads(line)["provisional"] for line in lines] == [True]
     rows = arena("export", "ratings", "--format", "ndjson", "--db", path).stdout.splitlines()
     assert [json.loads(row)["provisional"] for row in rows] == [True, True]
 

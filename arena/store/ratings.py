@@ -16,7 +16,7 @@ from arena.records import BotHash, PoolKey, Rating
 
 
 class PoolRow(msgspec.Struct, frozen=True):
-    """A pool with its id, the number of rated deals, and how many of those are unverified."""
+    """A pool with its id, the number of rated deals, and how many of those are unverified: never more."""
 
     id: int
     key: PoolKey
@@ -30,7 +30,10 @@ def pools(db: Database) -> list[PoolRow]:
         "SELECT p.*, (SELECT count(*) FROM unverified u CROSS JOIN match m ON m.id = u.match AND m.state = 'played' "
         "JOIN deal d ON d.match = u.match AND d.deck = u.deck AND d.leg = u.leg AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "WHERE m.pool = p.id) AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+        "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' WHERE m.pool = p.id "
+        "AND NOT EXISTS (SELECT 1 FROM correction c JOIN place s ON s.tournament = c.tournament "
+        "AND s.entrant = c.entrant WHERE c.tournament = m.tournament AND c.kind = 'disqualify' AND s.match = m.id)"
+        ") AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
     )
     found = [
         PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"], row["unverified"]) for row in db.query(query)
