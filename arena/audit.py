@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 import msgspec
 from sqlite_utils import Database
 
+from arena.history import fits
 from arena.plan import (
     cycles,
     is_cut,
@@ -30,8 +31,11 @@ from arena.records import Rating, Round
 from arena.store import matches, ratings, tallies, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
+from arena.store.ratings import PoolRow
 from arena.store.tournaments import Stage, Tournament
 from arena.verify import Difference, check_deals, check_luck, is_sealed, stage_name
+
+_LAST_DIGITS = 2.5e-6  # of Elo, which is kept to a millionth
 
 
 def audit(
@@ -180,8 +184,31 @@ def _check_ratings(db: Database) -> Iterator[Difference]:
             if stored is None:  # fitted by an older arena, which kept no places
                 found = msgspec.structs.replace(found, ranks=None)
             yield from _unlike(f"pool {pool.id}", one, found)
+        yield from _check_history(db, pool)
         if stored is not None and not due.certainty.is_like(stored):
             yield Difference(f"pool {pool.id}", "certainty of the ratings", "another", "what its deals say")
+
+
+def _check_history(db: Database, pool: PoolRow) -> Iterator[Difference]:
+    """Check the ratings after each round against the same fit, with the corrections made since."""
+    deals = 0
+    for fitted in fits(db, pool.id, pool.key):
+        deals, due = fitted.deals, {one.bot: (one.elo, one.error, one.deals) for one in fitted.pool.ratings}
+        for tournament, number in fitted.rounds:
+            kept = ratings.history_after(db, pool.id, tournament, number)
+            for bot in sorted(due.keys() | kept.keys()):
+                if not _is_like(kept.get(bot), due.get(bot)):
+                    where = f"pool {pool.id} after round {number} of {tournaments.get(db, tournament).name}"
+                    yield Difference(where, f"rating of {bot[:12]}", str(kept.get(bot)), str(due.get(bot)))
+    if deals != pool.deals:
+        yield Difference(f"pool {pool.id}", "deals of all rounds of its history", str(deals), str(pool.deals))
+
+
+def _is_like(kept: ratings.Rated | None, due: ratings.Rated | None) -> bool:
+    """Tell whether two ratings are the same, but for the last digit, which the order of arrival may move."""
+    if kept is None or due is None or kept[2] != due[2] or (kept[1] is None) != (due[1] is None):
+        return False
+    return abs(kept[0] - due[0]) < _LAST_DIGITS and abs((kept[1] or 0) - (due[1] or 0)) < _LAST_DIGITS
 
 
 def _unlike(where: str, kept: Rating, due: Rating) -> Iterator[Difference]:
