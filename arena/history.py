@@ -13,7 +13,8 @@ from sqlite_utils import Database
 from arena.rating.duels import Collector
 from arena.rating.pool import Pool, rate_collected
 from arena.records import PoolKey
-from arena.store import matches, ratings
+from arena.store import corrections, matches, ratings
+from arena.store.corrections import Correction
 from arena.store.ratings import RoundOf
 
 
@@ -46,8 +47,15 @@ def fits(db: Database, pool: int, key: PoolKey, since: Collection[RoundOf] | Non
             yield Fitted(rounds, rate_collected(collector), collector.taken)
 
 
-def fit_again(db: Database, pool: int, key: PoolKey, since: Collection[RoundOf]) -> None:
-    """Fit the rounds of a pool again that a correction concerns, and those after them, and keep what comes of it."""
+def rate_again(db: Database, made: Correction) -> None:
+    """Fit the ratings again that rest on what was corrected, now and after each round since."""
+    concerned = corrections.concerned(db, made)
+    for pool in ratings.pools(db):
+        if since := concerned.get(pool.id):
+            _fit_again(db, pool.id, pool.key, since)
+
+
+def _fit_again(db: Database, pool: int, key: PoolKey, since: Collection[RoundOf]) -> None:
     every = [one for rounds in ratings.rounds(db, pool) for one in rounds]
     last = None
     for last in fits(db, pool, key, since):

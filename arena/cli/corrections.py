@@ -13,8 +13,8 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json
 from arena.cli.views import find_tournament
-from arena.history import fit_again
-from arena.store import corrections, ratings, tournaments
+from arena.history import rate_again
+from arena.store import corrections, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_writer, writing
 
@@ -69,20 +69,12 @@ def _exclude(
 def _correct(db: Path, correct: Callable[[Database, float], Correction], done: str, *, as_json: bool) -> None:
     with open_writer(db) as opened, writing(opened):
         made = correct(opened, time.time())
-        _rate_again(opened, made)
+        rate_again(opened, made)
         found = tournaments.get(opened, made.tournament)
     if as_json:
         emit_json("correction/1", document(made, found.name))
     else:
         typer.echo(f"{done}; standings and ratings of {found.name} follow")
-
-
-def _rate_again(db: Database, made: Correction) -> None:
-    """Fit the ratings again that rest on what was corrected, now and after each round since."""
-    concerned = corrections.concerned(db, made)
-    for pool in ratings.pools(db):
-        if since := concerned.get(pool.id):
-            fit_again(db, pool.id, pool.key, since)
 
 
 def document(made: Correction, tournament: str) -> dict[str, object]:
