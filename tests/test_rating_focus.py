@@ -86,7 +86,7 @@ def test_a_new_bot_and_one_with_a_bound_are_too_wide(outcome: str) -> None:
     ratings[1] = msgspec.structs.replace(ratings[1], error=None, bound=">")
     known = known_of(bots(5), ratings, certainty)
     assert widest(known)[0] == math.inf
-    wide = {pair for pair in combinations(range(5), 2) if math.isinf(known.seen[pair])}
+    wide = {pair for pair in combinations(range(5), 2) if math.isinf(known.variance[pair])}
     assert wide == {pair for pair in combinations(range(5), 2) if {1, 4} & set(pair)}
     tables = choose_tables(known, 30.0, 2, 10, outcome, lot())  # type: ignore[arg-type]  # one of two words
     assert 4 in tables[0]
@@ -96,8 +96,8 @@ def test_groups_that_never_met_are_as_unknown_as_new_bots() -> None:
     ratings, certainty = rated(4, variance=10.0)
     apart = msgspec.structs.replace(certainty, groups=((0, 1), (2, 3)))
     known = known_of(bots(4), ratings, apart)
-    assert math.isinf(known.seen[0, 2])
-    assert known.seen[0, 1] == pytest.approx(20.0)
+    assert math.isinf(known.variance[0, 2])
+    assert known.variance[0, 1] == pytest.approx(20.0)
     (first, *_) = chosen(known)
     assert len({0, 1} & set(first)) == 1, "it links them"
 
