@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from sqlite_utils import Database
 
 from arena.extension import extend, out_of
@@ -34,12 +35,14 @@ class Widest(NamedTuple):
         bots: whose difference it is; none if all are beyond measure.
         tiers: names of bots, the best first; from one tier to the next no difference is to be measured, since the
             upper is too far above.
+        level: pairs that no play tells apart, since others always lose.
     """
 
     game: str
     error: float
     bots: tuple[str, str] | None
     tiers: tuple[tuple[str, ...], ...]
+    level: tuple[tuple[str, str], ...]
 
 
 def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
@@ -53,7 +56,8 @@ def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
             error, i, j = widest(known)
             bots = None if i == j else (playing[i].name, playing[j].name)
             tiers = tuple(tuple(playing[k].name for k in tier) for tier in known.tiers())
-            found.append(Widest(game, error, bots, tiers))
+            level = tuple((playing[i].name, playing[j].name) for i, j in np.argwhere(np.triu(known.apart.level)))
+            found.append(Widest(game, error, bots, tiers, level))
     return found
 
 
@@ -112,14 +116,16 @@ def words_of(found: Widest) -> str:
     return f"{found.game} {error} ({found.bots[0]} and {found.bots[1]})"
 
 
-def gaps_in_words(found: Widest) -> Iterator[str]:
-    """Tell between whom differences are beyond measure, from the best to the weakest."""
+def unmeasured_in_words(found: Widest) -> Iterator[str]:
+    """Tell between whom differences are beyond measure, from the best to the weakest, and who is level."""
     for above, below in pairwise(found.tiers):
         verb = "are" if len(above) > 1 else "is"
         yield (
             f"{found.game}: {_listed(above)} {verb} more than {FAR} Elo above {_listed(below)}, who took no point: "
             "beyond measure"
         )
+    for one, other in found.level:
+        yield f"{found.game}: no deal tells {one} from {other}: where they sit together, others lose"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from arena.cli.site import Player
 from arena.errors import ConfigError
 from arena.extension import Change, changes
 from arena.plan import Plan, plan_of
-from arena.precision import Widest, gaps_in_words, next_stage, next_tables, widest_errors, words_of
+from arena.precision import Widest, next_stage, next_tables, unmeasured_in_words, widest_errors, words_of
 from arena.store import tournaments
 from arena.store.tournaments import Entrant, Tournament
 
@@ -61,8 +61,8 @@ class Until(NamedTuple):
     def _end(self, told: str, found: Sequence[Widest]) -> None:
         self.tell(told)
         for one in found:
-            for gap in gaps_in_words(one):
-                self.tell(gap)
+            for words in unmeasured_in_words(one):
+                self.tell(words)
 
     def first(self, plan: Plan, entrants: list[Entrant], isolation: str) -> Plan:
         """Return the plan of a new tournament with the tables of its first round.
@@ -87,6 +87,7 @@ def sureness(db: Database, tournament: Tournament) -> list[dict[str, object]]:
             "error": one.error if math.isfinite(one.error) else None,
             "bots": one.bots,
             "tiers": one.tiers,
+            "level": one.level,
         }
         for one in widest_errors(db, tournament)
     ]

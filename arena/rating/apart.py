@@ -3,14 +3,18 @@
 Where a bot, or a group of them, took every point from another, no amount of play makes their difference finite: the
 likelihood only bounds it from below. Once the bound is high enough, the difference is beyond measure. A deck is one
 piece of evidence, however many deals it has: those of one deck are not independent.
+
+Where only the loser of a deal is told, those who never lose have no duels with each other. They are level: no amount
+of play tells them apart.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,61 +28,84 @@ DECKS = math.ceil(math.log(0.025) / math.log(10 / 11))
 """Decks without a point for the weaker one that say so with 97.5 % confidence: (10/11)^39 is .024."""
 
 
+class Apart(NamedTuple):
+    """What is not measured, for each two bots.
+
+    Attributes:
+        above: the first is more than 400 Elo above the second.
+        level: they hardly ever have a duel where they sit together, as always others lose; symmetric.
+    """
+
+    above: Bools
+    level: Bools
+
+    @property
+    def settled(self) -> Bools:
+        """Tell which pairs are told apart or level."""
+        found: Bools = self.above | self.above.T | self.level
+        return found
+
+    def of(self, chosen: Sequence[int]) -> Apart:
+        """Return the same for some of the bots."""
+        return Apart(*(matrix[np.ix_(chosen, chosen)] for matrix in self))
+
+
 def told_apart(
     bots: Sequence[BotHash], elo: Mapping[BotHash, float], certainty: Certainty, deals: Iterable[RatedDeal]
-) -> Bools:
-    """Tell for each two bots whether the deals say that the first is more than 400 Elo above the second.
+) -> Apart:
+    """Tell of which bots of a pool the deals say that they are beyond measure.
 
-    They do if the one took every point on 39 decks, or from one to whom a chain of such leads. What is told of a bot
-    holds for those that are linked to it by results and are rated no lower; of whom it is told, no higher.
+    One is above another if it took every point on 39 decks, or from one to whom a chain of such leads. What is told of
+    a bot holds for those that are linked to it by results and are rated no lower; of whom it is told, no higher.
 
     Args:
-        bots: that the answer is about; others of the pool may be links between them.
+        bots: once all is told of these, no more deals are read; others of the pool may be links between them.
         elo: of all bots of the pool.
-        certainty: of the pool.
-        deals: all of the pool. They are read until nothing is left to be told.
+        certainty: of the pool, whose order the answer has.
+        deals: all of the pool.
     """
-    order = certainty.bots
-    index = {bot: i for i, bot in enumerate(order)}
-    group = np.zeros(len(order), np.int64)
+    index = {bot: i for i, bot in enumerate(certainty.bots)}
+    group = np.zeros(len(index), np.int64)
     for number, members in enumerate(certainty.groups):
         group[list(members)] = number
-    rated = [bot for bot in bots if bot in index]
-    chosen = np.ix_(*[[index[bot] for bot in rated]] * 2)
     apart = np.not_equal.outer(group, group)
-    strength = np.array([elo[bot] for bot in order])
+    strength = np.array([elo[bot] for bot in certainty.bots])
     no_weaker = ~apart & np.greater_equal.outer(strength, strength)
+    chosen = [index[bot] for bot in bots if bot in index]
     beaten = np.zeros(apart.shape, np.bool_)
-    above = beaten.copy()
-    open_pairs = apart[chosen].any()
-    for winner, loser in _swept(deals, index, group) if open_pairs else ():
-        beaten[winner, loser] = True
-        above = _closed(no_weaker, beaten)
-        if not (apart & ~above & ~above.T)[chosen].any():
+    told = Apart(beaten.copy(), beaten.copy())
+    if not apart[np.ix_(chosen, chosen)].any():
+        return told
+    for winner, loser, has_won in _pairs(deals, index, group):
+        if has_won:
+            beaten[winner, loser] = True
+            told = told._replace(above=_closed(no_weaker, beaten))
+        else:
+            told.level[[winner, loser], [loser, winner]] = True
+        if not (apart & ~told.settled)[np.ix_(chosen, chosen)].any():
             break
-    places = [i for i, bot in enumerate(bots) if bot in index]
-    found = np.zeros((len(bots), len(bots)), np.bool_)
-    found[np.ix_(places, places)] = above[chosen]
-    return found
+    return told
 
 
-def _swept(deals: Iterable[RatedDeal], index: Mapping[BotHash, int], group: Longs) -> Iterable[tuple[int, int]]:
-    """Yield winner and loser of each pair of different groups, once they have met on enough decks.
+def _pairs(deals: Iterable[RatedDeal], index: Mapping[BotHash, int], group: Longs) -> Iterator[tuple[int, int, bool]]:
+    """Yield two bots of different groups, once the first has beaten the other on enough decks or they are level.
 
-    Points between groups went one way only, and whoever is level there had no duel: a tie would be a link.
+    Points between groups went one way only. Whoever is level had no duel, since a tie would link them.
     """
-    decks: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    won: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    level: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
     for deal in deals:
         for (one, first), (other, second) in combinations(zip(deal.bots, deal.places, strict=True), 2):
             i, j = index[one], index[other]
-            if group[i] == group[j] or first == second:
+            if group[i] == group[j]:
                 continue
-            pair = (i, j) if first < second else (j, i)
-            met = decks[pair]
-            if len(met) < DECKS:
-                met.add(deal.deck)
-                if len(met) == DECKS:
-                    yield pair
+            pair = (i, j) if first < second or (first == second and i < j) else (j, i)
+            (level if first == second else won)[pair].add(deal.deck)
+            if first != second and len(won[pair]) == DECKS:
+                yield *pair, True
+            duels = won[i, j] | won[j, i]
+            if first == second and len(level[pair] - duels) == DECKS * (1 + len(duels)):
+                yield *pair, False
 
 
 def _closed(no_weaker: Bools, beaten: Bools) -> Bools:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena.luck import Stream
-from arena.rating.apart import told_apart
+from arena.rating.apart import Apart, told_apart
 from arena.rating.certainty import NORMAL_95, Certainty
 from arena.rating.covariance import ELO, MEAN
 from arena.rating.duels import Bools, Floats
@@ -41,26 +41,26 @@ class Known(NamedTuple):
         expected: covariance in Elo squared that results with these strengths have; what is unknown is large.
         variance: of each difference, infinite where a bot has no error bar. It is what the decks say, but with few of
             them no less than is expected: they may be too sure.
-        above: who is so far above whom that their difference is beyond measure.
+        apart: whose difference no play measures.
         worth: of a deal, in deals of decks of their own.
     """
 
     elo: Floats
     expected: Floats
     variance: Floats
-    above: Bools
+    apart: Apart
     worth: float
 
     @property
     def measured(self) -> Bools:
         """Tell which differences are to be measured."""
-        found: Bools = ~(self.above | self.above.T | np.eye(len(self.elo), dtype=np.bool_))
+        found: Bools = ~(self.apart.settled | np.eye(len(self.elo), dtype=np.bool_))
         return found
 
     def tiers(self) -> list[list[int]]:
         """Return the bots, the best first, cut wherever all before are beyond measure above all that follow."""
         order = np.argsort(-self.elo, kind="stable").tolist()
-        cuts = [i for i in range(1, len(order)) if self.above[np.ix_(order[:i], order[i:])].all()]
+        cuts = [i for i in range(1, len(order)) if self.apart.above[np.ix_(order[:i], order[i:])].all()]
         return [order[start:stop] for start, stop in pairwise([0, *cuts, len(order)])]
 
 
@@ -79,7 +79,7 @@ def known_of(
         deals: of the pool, read only where groups of these bots were never level.
     """
     n = len(bots)
-    unknown, nobody = np.full((n, n), math.inf), np.zeros((n, n), np.bool_)
+    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((2, n, n), np.bool_))
     known = Known(np.full(n, MEAN), _UNKNOWN * np.eye(n), unknown, nobody, 1.0)
     if certainty is None:
         return known
@@ -98,8 +98,10 @@ def known_of(
     variance = _variances(_square(certainty.covariance, inner))
     variance = np.where(few[:, None] | few, np.maximum(variance, _variances(expected)), variance)
     known.variance[np.ix_(there, there)] = np.where(unsure[:, None] | unsure | ~linked, math.inf, variance)
-    elo = {bot: rating.elo for bot, rating in rated.items()}
-    return known._replace(above=told_apart(bots, elo, certainty, deals), worth=worth)
+    apart = told_apart(bots, {rating.bot: rating.elo for rating in ratings}, certainty, deals).of(inner)
+    for matrix, found in zip(known.apart, apart, strict=True):
+        matrix[np.ix_(there, there)] = found
+    return known._replace(worth=worth)
 
 
 def _square(triangle: Sequence[float], chosen: Sequence[int]) -> Floats:
@@ -143,7 +145,7 @@ def choose_tables(
     scale = np.divide(told, _variances(covariance), out=np.ones_like(told), where=measured & ~unknown)
     links = _links(known.elo[drawn], seats, outcome_type) * (deals * known.worth)
     variance = (target / NORMAL_95) ** 2
-    free = np.triu(np.ones(links.shape, np.bool_), 1)
+    free = np.triu(measured)
     tables: list[tuple[int, ...]] = []
     while len(tables) < max(FEWEST_TABLES, len(drawn) // seats) and free.any():
         wide = measured & (scale * _variances(covariance) > variance)
