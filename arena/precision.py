@@ -120,10 +120,7 @@ def unmeasured_in_words(found: Widest) -> Iterator[str]:
     """Tell between whom differences are beyond measure, from the best to the weakest, and who is level."""
     for above, below in pairwise(found.tiers):
         verb = "are" if len(above) > 1 else "is"
-        yield (
-            f"{found.game}: {_listed(above)} {verb} more than {FAR} Elo above {_listed(below)}, who took no point: "
-            "beyond measure"
-        )
+        yield (f"{found.game}: {_listed(above)} {verb} more than {FAR} Elo above {_listed(below)}: beyond measure")
     for one, other in found.level:
         yield f"{found.game}: no deal tells {one} from {other}: where they sit together, others lose"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 
 from arena.luck import Stream
@@ -56,8 +57,21 @@ def test_decks_count_and_not_deals(times: int) -> None:
     assert above([A, B], met(A, B, DECKS, times)) == {"ab"}
 
 
-def test_one_point_makes_it_a_difference_to_measure() -> None:
-    assert above([A, B], met(A, B, 100), iter([RatedDeal("other", (A, B), (1, 1))])) == set()
+def test_with_a_point_the_bound_is_that_of_the_rating() -> None:
+    point = RatedDeal("other", (A, B), (2, 1))
+    assert above([A, B], met(A, B, 20), iter([point])) == set()
+    assert above([A, B], met(A, B, 100), iter([point])) == {"ab"}
+
+
+def test_where_bots_stand_between_the_differences_of_linked_ones_are_measured() -> None:
+    """Each wins nine of ten deals against the next: 380 Elo."""
+    steps = [
+        RatedDeal(f"{one}{deck}", (one, two), (1, 2) if deck % 10 else (2, 1))
+        for one, two in ((A, B), (B, C))
+        for deck in range(400)
+    ]
+    assert above([A, B, C], iter(steps)) == set()
+    assert above([A, C], iter(steps)) == {"ac"}, "nobody of those who play stands between"
 
 
 def test_chains_are_followed_also_over_bots_that_do_not_play_any_more() -> None:
@@ -89,13 +103,13 @@ def test_unknown_bots_and_those_that_never_met_are_not_told_apart() -> None:
 def test_no_deal_is_read_where_all_are_linked_nor_after_all_are_told_apart() -> None:
     spread = array("d", [1.0, 0.0, 1.0])
     linked = Certainty((A, B), spread, spread, (50, 50), ((0, 1),))
-    elo = {A: 1600.0, B: 1400.0}
+    elo, leads = np.array([1600.0, 1400.0]), np.zeros((2, 2), np.bool_)
     unread = iter([RatedDeal("none", (A, B), (1, 2))])
-    assert not told_apart([A, B], elo, linked, unread).settled.any()
+    assert not told_apart([A, B], elo, leads, linked, unread).settled.any()
     assert len(list(unread)) == 1
     apart = Certainty((A, B), spread, spread, (50, 50), ((0,), (1,)))
     deals = met(A, B, 100, 1)
-    assert told_apart([A, B], elo, apart, deals).above[0, 1]
+    assert told_apart([A, B], elo, leads, apart, deals).above[0, 1]
     assert len(list(deals)) == 100 - DECKS
 
 

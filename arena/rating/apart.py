@@ -2,7 +2,8 @@
 
 Where a bot, or a group of them, took every point from another, no amount of play makes their difference finite: the
 likelihood only bounds it from below. Once the bound is high enough, the difference is beyond measure. A deck is one
-piece of evidence, however many deals it has: those of one deck are not independent.
+piece of evidence, however many deals it has: those of one deck are not independent. A point in a hundred deals makes
+the difference finite, but to measure it takes 25 times the deals of an even pair, so the same bound holds for those.
 
 Where only the loser of a deal is told, those who never lose have no duels with each other. They are level: no amount
 of play tells them apart.
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena.rating.certainty import Certainty
-from arena.rating.duels import Bools, Longs
+from arena.rating.duels import Bools, Floats, Longs
 from arena.records import BotHash, RatedDeal
 
 FAR = 400
@@ -51,17 +52,19 @@ class Apart(NamedTuple):
 
 
 def told_apart(
-    bots: Sequence[BotHash], elo: Mapping[BotHash, float], certainty: Certainty, deals: Iterable[RatedDeal]
+    bots: Sequence[BotHash], elo: Floats, leads: Bools, certainty: Certainty, deals: Iterable[RatedDeal]
 ) -> Apart:
     """Tell of which bots of a pool the deals say that they are beyond measure.
 
-    One is above another if it took every point on 39 decks, or from one to whom a chain of such leads. What is told of
-    a bot holds for those that are linked to it by results and are rated no lower; of whom it is told, no higher.
+    One is above another if it leads so far by the ratings, or took every point on 39 decks, or if a chain of such leads
+    to it. What is told of a bot holds for those that are linked to it by results and are rated no lower; of whom it is
+    told, no higher.
 
     Args:
         bots: once all is told of these, no more deals are read; others of the pool may be links between them.
-        elo: of all bots of the pool.
-        certainty: of the pool, whose order the answer has.
+        elo: of all bots of the pool, in the order of its certainty, as the answer.
+        leads: who leads by more than 400 Elo with its error bar taken off.
+        certainty: of the pool.
         deals: all of the pool.
     """
     index = {bot: i for i, bot in enumerate(certainty.bots)}
@@ -69,11 +72,10 @@ def told_apart(
     for number, members in enumerate(certainty.groups):
         group[list(members)] = number
     apart = np.not_equal.outer(group, group)
-    strength = np.array([elo[bot] for bot in certainty.bots])
-    no_weaker = ~apart & np.greater_equal.outer(strength, strength)
+    no_weaker = ~apart & np.greater_equal.outer(elo, elo)
     chosen = [index[bot] for bot in bots if bot in index]
-    beaten = np.zeros(apart.shape, np.bool_)
-    told = Apart(beaten.copy(), beaten.copy())
+    beaten = leads.copy()
+    told = Apart(_closed(no_weaker, beaten), np.zeros_like(beaten))
     if not apart[np.ix_(chosen, chosen)].any():
         return told
     for winner, loser, has_won in _pairs(deals, index, group):

@@ -5,7 +5,7 @@ of their difference, w being its weight and p the chance that i wins: close bots
 has many uncertain differences is worth more than others. How much all variances would shrink by it follows from the
 covariance by one update of rank one (Sherman and Morrison), so nothing is fitted while tables are chosen.
 
-Whoever is so far above another that no play makes the difference finite is told apart, and not measured.
+Whoever is so far above others that it would take too many deals to say how far is told apart, and not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena.luck import Stream
-from arena.rating.apart import Apart, told_apart
+from arena.rating.apart import FAR, Apart, told_apart
 from arena.rating.certainty import NORMAL_95, Certainty
 from arena.rating.covariance import ELO, MEAN
 from arena.rating.duels import Bools, Floats
@@ -76,7 +76,7 @@ def known_of(
         bots: those that are to be compared, rated or not.
         ratings: of the pool.
         certainty: of the pool; None if it has not been rated yet.
-        deals: of the pool, read only where groups of these bots were never level.
+        deals: of the pool, read only where points between groups of these bots went one way.
     """
     n = len(bots)
     unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((2, n, n), np.bool_))
@@ -84,32 +84,48 @@ def known_of(
     if certainty is None:
         return known
     index, rated = {bot: i for i, bot in enumerate(certainty.bots)}, {rating.bot: rating for rating in ratings}
-    group = {i: number for number, members in enumerate(certainty.groups) for i in members}
-    worth = certainty.design_effect or 1.0
     there = [i for i, bot in enumerate(bots) if bot in index]
     inner = [index[bots[i]] for i in there]
-    known.elo[there] = [rated[bots[i]].elo for i in there]
-    linked = np.equal.outer([group[i] for i in inner], [group[i] for i in inner])
+    here, chosen = np.ix_(there, there), np.ix_(inner, inner)
+    elo = np.array([rated[bot].elo for bot in certainty.bots])
+    linked = _linked(certainty)
+    worth = certainty.design_effect or 1.0
     # Nothing but the prior relates groups to each other, so that each may be off as a whole.
-    expected = _square(certainty.naive, inner) / worth + _UNKNOWN * linked
-    known.expected[np.ix_(there, there)] = expected
-    unsure = np.array([rated[bots[i]].error is None for i in there], np.bool_)
-    few = np.array([certainty.decks[i] < ENOUGH_DECKS for i in inner], np.bool_)
-    variance = _variances(_square(certainty.covariance, inner))
+    expected = _square(certainty.naive) / worth + _UNKNOWN * linked
+    unsure = np.array([rated[bot].error is None for bot in certainty.bots], np.bool_)
+    few = np.array(certainty.decks) < ENOUGH_DECKS
+    variance = _variances(_square(certainty.covariance))
     variance = np.where(few[:, None] | few, np.maximum(variance, _variances(expected)), variance)
-    known.variance[np.ix_(there, there)] = np.where(unsure[:, None] | unsure | ~linked, math.inf, variance)
-    apart = told_apart(bots, {rating.bot: rating.elo for rating in ratings}, certainty, deals).of(inner)
-    for matrix, found in zip(known.apart, apart, strict=True):
-        matrix[np.ix_(there, there)] = found
+    variance = np.where(unsure[:, None] | unsure | ~linked, math.inf, np.maximum(variance, 0.0))
+    leads = elo[:, None] - elo - NORMAL_95 * np.sqrt(variance) > FAR
+    known.elo[there], known.expected[here], known.variance[here] = elo[inner], expected[chosen], variance[chosen]
+    told = told_apart(bots, elo, leads, certainty, deals)
+    known.apart.above[here], known.apart.level[here] = told.above[chosen], told.level[chosen]
+    tier = np.empty(n, np.int64)
+    for number, members in enumerate(known.tiers()):
+        tier[members] = number
+    # Where bots stand between, they tell the difference of those who are linked at no great expense.
+    between = np.zeros((n, n), np.bool_)
+    between[here] = linked[chosen]
+    known.apart.above[between & np.equal.outer(tier, tier)] = False
     return known._replace(worth=worth)
 
 
-def _square(triangle: Sequence[float], chosen: Sequence[int]) -> Floats:
-    """Return the part of a matrix that belongs to some bots."""
+def _linked(certainty: Certainty) -> Bools:
+    """Tell which bots are in the same group."""
+    group = np.empty(len(certainty.bots), np.int64)
+    for number, members in enumerate(certainty.groups):
+        group[list(members)] = number
+    found: Bools = np.equal.outer(group, group)
+    return found
+
+
+def _square(triangle: Sequence[float]) -> Floats:
+    """Return a symmetric matrix of which the lower triangle is given."""
     size = math.isqrt(2 * len(triangle))
     whole = np.zeros((size, size))
     whole[np.tril_indices(size)] = triangle
-    found: Floats = (whole + np.tril(whole, -1).T)[np.ix_(chosen, chosen)]
+    found: Floats = whole + np.tril(whole, -1).T
     return found
 
 
