@@ -46,10 +46,6 @@ class Apart(NamedTuple):
         found: Bools = self.above | self.above.T | self.level
         return found
 
-    def of(self, chosen: Sequence[int]) -> Apart:
-        """Return the same for some of the bots."""
-        return Apart(*(matrix[np.ix_(chosen, chosen)] for matrix in self))
-
 
 def told_apart(
     bots: Sequence[BotHash], elo: Floats, leads: Bools, certainty: Certainty, deals: Iterable[RatedDeal]
@@ -96,18 +92,23 @@ def _pairs(deals: Iterable[RatedDeal], index: Mapping[BotHash, int], group: Long
     """
     won: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
     level: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    told: set[tuple[int, int]] = set()
     for deal in deals:
         for (one, first), (other, second) in combinations(zip(deal.bots, deal.places, strict=True), 2):
             i, j = index[one], index[other]
-            if group[i] == group[j]:
-                continue
             pair = (i, j) if first < second or (first == second and i < j) else (j, i)
-            (level if first == second else won)[pair].add(deal.deck)
-            if first != second and len(won[pair]) == DECKS:
-                yield *pair, True
-            duels = won[i, j] | won[j, i]
-            if first == second and len(level[pair] - duels) == DECKS * (1 + len(duels)):
-                yield *pair, False
+            if group[i] == group[j] or pair in told:
+                continue
+            has_won = first != second
+            (won if has_won else level)[pair].add(deal.deck)
+            if len(won[pair]) >= DECKS if has_won else _is_level(level[pair], won[pair] | won[pair[::-1]]):
+                told.add(pair)
+                yield *pair, has_won
+
+
+def _is_level(together: set[str], duels: set[str]) -> bool:
+    """Tell whether bots have a duel on at most one of forty decks."""
+    return len(together - duels) >= DECKS * (1 + len(duels))
 
 
 def _closed(no_weaker: Bools, beaten: Bools) -> Bools:
