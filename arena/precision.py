@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from sqlite_utils import Database
 
 from arena.extension import extend, out_of
 from arena.luck import Stream, derive
 from arena.plan import Cast, Plan, plan_of, pool_key
+from arena.rating.apart import FAR
 from arena.rating.focus import Known, choose_tables, known_of, widest
 from arena.records import BotHash
 from arena.schedule.seatings import seatings
-from arena.store import ratings, tournaments
+from arena.store import matches, ratings, tournaments
 from arena.store.tournaments import Entrant, Tournament
 
 _LOT = b"until error"  # among tables that tell equally much; it is no secret, since who meets first wins nothing by it
 
 
+_NAMED = 4  # bots of a tier that are named; more are counted
+
+
 class Widest(NamedTuple):
-    """The widest error bar of a game: half of a 95 % interval, in Elo, infinite if unknown, and whose difference."""
+    """The widest error bar of a game.
+
+    Attributes:
+        error: half of a 95 % interval, in Elo, infinite if unknown; of the differences that are to be measured.
+        bots: whose difference it is; none if all are beyond measure.
+        tiers: names of bots, the best first; from one tier to the next no difference is to be measured, since the
+            upper is too far above.
+        level: pairs that no play tells apart, since others always lose.
+    """
 
     game: str
     error: float
-    bots: tuple[str, str]
+    bots: tuple[str, str] | None
+    tiers: tuple[tuple[str, ...], ...]
+    level: tuple[tuple[str, str], ...]
 
 
 def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
@@ -36,8 +52,12 @@ def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
     for game in plan.games:
         playing = [one for one in left if game in one.games]
         if len(playing) >= plan.seats:
-            error, i, j = widest(_known(db, plan, game, playing, tournament.isolation))
-            found.append(Widest(game, error, (playing[i].name, playing[j].name)))
+            known = _known(db, plan, game, playing, tournament.isolation)
+            error, i, j = widest(known)
+            bots = None if i == j else (playing[i].name, playing[j].name)
+            tiers = tuple(tuple(playing[k].name for k in tier) for tier in known.tiers())
+            level = tuple((playing[i].name, playing[j].name) for i, j in np.argwhere(np.triu(known.apart.level)))
+            found.append(Widest(game, error, bots, tiers, level))
     return found
 
 
@@ -72,7 +92,8 @@ def _known(db: Database, plan: Plan, game: str, playing: Sequence[Entrant], isol
     bots: list[BotHash] = [one.hash for one in playing]
     for pool in ratings.pools(db):
         if pool.key == key:
-            return known_of(bots, ratings.ratings(db, pool.id), ratings.certainty(db, pool.id))
+            deals = matches.rated_deals(db, pool.id)
+            return known_of(bots, ratings.ratings(db, pool.id), ratings.certainty(db, pool.id), deals)
     return known_of(bots, [], None)
 
 
@@ -89,5 +110,21 @@ def next_stage(db: Database, tournament: Tournament, target: float, now: float, 
 
 def words_of(found: Widest) -> str:
     """Return the widest error bar in words."""
+    if found.bots is None:
+        return f"{found.game} none, all are beyond measure"
     error = "unknown" if math.isinf(found.error) else f"±{found.error:.0f}"
     return f"{found.game} {error} ({found.bots[0]} and {found.bots[1]})"
+
+
+def unmeasured_in_words(found: Widest) -> Iterator[str]:
+    """Tell between whom differences are beyond measure, from the best to the weakest, and who is level."""
+    for above, below in pairwise(found.tiers):
+        verb = "are" if len(above) > 1 else "is"
+        yield (f"{found.game}: {_listed(above)} {verb} more than {FAR} Elo above {_listed(below)}: beyond measure")
+    for one, other in found.level:
+        yield f"{found.game}: no deal tells {one} from {other}: where they sit together, others lose"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [*names] if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} others"]
+    return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)

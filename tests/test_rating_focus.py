@@ -13,8 +13,8 @@ import pytest
 
 from arena.luck import Stream
 from arena.rating.certainty import Certainty
-from arena.rating.duels import Collector
-from arena.rating.focus import FEWEST_TABLES, Known, choose_tables, known_of, widest
+from arena.rating.duels import Collector, collect
+from arena.rating.focus import ENOUGH_DECKS, FEWEST_TABLES, Known, choose_tables, known_of, widest
 from arena.rating.pool import rate_collected
 from arena.records import BotHash, RatedDeal, Rating
 
@@ -86,7 +86,7 @@ def test_a_new_bot_and_one_with_a_bound_are_too_wide(outcome: str) -> None:
     ratings[1] = msgspec.structs.replace(ratings[1], error=None, bound=">")
     known = known_of(bots(5), ratings, certainty)
     assert widest(known)[0] == math.inf
-    wide = {pair for pair in combinations(range(5), 2) if math.isinf(known.seen[pair])}
+    wide = {pair for pair in combinations(range(5), 2) if math.isinf(known.variance[pair])}
     assert wide == {pair for pair in combinations(range(5), 2) if {1, 4} & set(pair)}
     tables = choose_tables(known, 30.0, 2, 10, outcome, lot())  # type: ignore[arg-type]  # one of two words
     assert 4 in tables[0]
@@ -96,18 +96,47 @@ def test_groups_that_never_met_are_as_unknown_as_new_bots() -> None:
     ratings, certainty = rated(4, variance=10.0)
     apart = msgspec.structs.replace(certainty, groups=((0, 1), (2, 3)))
     known = known_of(bots(4), ratings, apart)
-    assert math.isinf(known.seen[0, 2])
-    assert known.seen[0, 1] == pytest.approx(20.0)
+    assert math.isinf(known.variance[0, 2])
+    assert known.variance[0, 1] == pytest.approx(20.0)
     (first, *_) = chosen(known)
     assert len({0, 1} & set(first)) == 1, "it links them"
 
 
-def test_an_error_bar_is_at_least_as_wide_as_it_has_to_be_expected() -> None:
+def test_an_error_bar_is_at_least_as_wide_as_it_has_to_be_expected_of_few_decks() -> None:
     ratings, certainty = rated(3, variance=100.0)
     lucky = msgspec.structs.replace(certainty, covariance=array("d", [1e-6 * (v > 0) for v in certainty.covariance]))
     assert widest(known_of(bots(3), ratings, lucky))[0] == pytest.approx(27.72, abs=0.01)
     shared = msgspec.structs.replace(lucky, design_effect=4.0)
     assert widest(known_of(bots(3), ratings, shared))[0] == pytest.approx(13.86, abs=0.01)
+    half = msgspec.structs.replace(shared, decks=(ENOUGH_DECKS, ENOUGH_DECKS - 1, ENOUGH_DECKS))
+    assert widest(known_of(bots(3), ratings, half))[1:] == (0, 1)
+
+
+def test_copies_are_known_as_well_as_the_leaderboard_says_once_there_are_enough_decks() -> None:
+    """They play alike, so that each deck is even; what such decks are worth on average says nothing of them."""
+    for decks, wide in ((ENOUGH_DECKS - 1, True), (ENOUGH_DECKS, False)):
+        deals = [
+            RatedDeal(f"{deck:03}", (BotHash("00"), BotHash("01")), places)
+            for deck in range(decks)
+            for places in ((1, 2), (2, 1))
+        ]
+        pool = rate_collected(collect(deals, "ranking"))
+        known = known_of(bots(2), pool.ratings, pool.certainty, deals)
+        told = pool.certainty.error(*bots(2))
+        assert told is not None
+        assert (widest(known)[0] > 30.0 > told) if wide else widest(known)[0] == pytest.approx(told, abs=1e-5)
+        assert bool(chosen(known)) is wide
+
+
+def test_a_difference_that_decks_tell_better_than_expected_goes_on_so() -> None:
+    ratings, certainty = rated(8, variance=900.0)
+    better = msgspec.structs.replace(
+        certainty, covariance=array("d", [v / 4 for v in certainty.covariance]), decks=(ENOUGH_DECKS,) * 8
+    )
+    known = known_of(bots(8), ratings, better)
+    assert widest(known)[0] == pytest.approx(1.96 * math.sqrt(450.0), abs=0.01)
+    assert chosen(known, target=42.0) == ()
+    assert chosen(known, target=41.0) != ()
 
 
 # The saving, against a round robin that goes on to the same precision
@@ -185,3 +214,56 @@ def test_the_saving_against_a_round_robin(count: int, spread: float, target: flo
     print(f"{count} bots over {2 * spread * 173.7:.0f} Elo until ±{target:g}: {saved:.1%} fewer deals, {held:.3f} held")
     assert saved > least
     assert 0.90 <= held <= 0.98, "0.95 within two and a half standard deviations of so many runs"
+
+
+# Error bars after stopping, with bots that share the luck of the decks
+
+
+def stopped(count: int, alike: int, swing: float, target: float, seed: int) -> list[bool]:
+    """Play equal bots until every error bar is small enough; tell of each whether it held.
+
+    Args:
+        alike: so many of them play alike, so that the deck decides.
+        swing: standard deviation of the deck's luck, in natural units.
+    """
+    luck, names = np.random.default_rng(seed), bots(count)
+    collector, number = Collector("ranking"), 0
+    known, pool = known_of(names, [], None), rate_collected(collector)
+    while widest(known)[0] > target:
+        number += 1
+        decks, draws = luck.normal(0.0, swing, DECKS), luck.random(DECKS)
+        new = []
+        for one, other in chosen(known, target, number=number):
+            for deck in range(DECKS):
+                chance = 1 / (1 + math.exp(-decks[deck]))
+                same = max(one, other) < alike
+                won = (np.full(2, draws[deck]) if same else luck.random(2)) < chance
+                tables = ((names[one], names[other]), (names[other], names[one]))
+                new += [
+                    RatedDeal(f"{number}-{deck}", table, (1, 2) if first else (2, 1))
+                    for table, first in zip(tables, won.tolist(), strict=True)
+                ]
+        collector.add(new)
+        pool = rate_collected(collector)
+        known = known_of(names, pool.ratings, pool.certainty)
+    elo = {rating.bot: rating.elo for rating in pool.ratings}
+    return [
+        abs(elo[one] - elo[other]) <= (pool.certainty.error(one, other) or 0.0) + 1e-6
+        for one, other in combinations(names, 2)
+    ]
+
+
+@pytest.mark.slow
+def test_error_bars_hold_after_stopping() -> None:
+    held = [fmean(stopped(6, 2, 1.5, 100.0, seed)) for seed in range(25)]
+    assert 0.88 <= fmean(held) <= 0.99, "0.95 within what so few runs tell"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("alike", "swing", "target"), [(0, 0.0, 100.0), (0, 2.0, 100.0), (3, 1.5, 100.0), (3, 1.5, 50.0), (0, 2.0, 50.0)]
+)
+def test_error_bars_hold_after_stopping_in_many_runs(alike: int, swing: float, target: float) -> None:
+    held = fmean(fmean(stopped(6, alike, swing, target, seed)) for seed in range(150))
+    print(f"6 bots, {alike} alike, luck {swing:g}, until ±{target:g}: {held:.3f} held")
+    assert 0.92 <= held <= 0.97

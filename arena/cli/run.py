@@ -21,7 +21,7 @@ from arena.cli.opening import Asked, open_ladder_tournament, open_tournament, pl
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
-from arena.cli.until import Until
+from arena.cli.until import Until, sureness
 from arena.config import TournamentConfig, load_tournament, tournament_from_options
 from arena.errors import ConfigError
 from arena.executor import Executor
@@ -117,8 +117,11 @@ def run(
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
+    is_until = config.format == "until-error"
     if as_json:
-        emit_json("finished/1", {"tournament": found.name})
+        with open_reader(db) as reader:
+            sure = {"sureness": sureness(reader, found)} if is_until else {}
+        emit_json("finished/1", {"tournament": found.name, **sure})
     else:
         from arena.cli.views import leaderboard
 
@@ -128,7 +131,9 @@ def run(
             failed = len(matches.faults(reader, tournament=found.id))
         if failed:
             say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
-        say(f"shown again by: arena leaderboard{where}    points: arena standings {found.name}{where}")
+        # Points mean nothing where bots sit at unequally many tables, chosen for what they tell.
+        further = f"who is stronger: arena los{where}" if is_until else f"points: arena standings {found.name}{where}"
+        say(f"shown again by: arena leaderboard{where}    {further}")
 
 
 def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max_rounds: int | None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +16,7 @@ from arena.cli.site import Player
 from arena.errors import ConfigError
 from arena.extension import Change, changes
 from arena.plan import Plan, plan_of
-from arena.precision import next_stage, next_tables, widest_errors, words_of
+from arena.precision import Widest, next_stage, next_tables, unmeasured_in_words, widest_errors, words_of
 from arena.store import tournaments
 from arena.store.tournaments import Entrant, Tournament
 
@@ -47,14 +48,21 @@ class Until(NamedTuple):
             return None
         told = "; ".join(map(words_of, found))
         if rounds >= self.max_rounds and any(one.error > self.target for one in found):
-            self.tell(f"ended by --max-rounds after {count_of(rounds, 'round')}; widest: {told}")
+            self._end(f"ended by --max-rounds after {count_of(rounds, 'round')}; widest: {told}", found)
             return None
         following = next_stage(self.db, tournament, self.target, time.time(), self.seed)
         if following is None:
-            self.tell(f"every difference is within ±{self.target:g} after {count_of(rounds, 'round')}; widest: {told}")
+            within = f"every difference is within ±{self.target:g}" if any(one.bots for one in found) else "ended"
+            self._end(f"{within} after {count_of(rounds, 'round')}; widest: {told}", found)
             return None
         self.tell(f"widest: {told}")
         return following, self.players
+
+    def _end(self, told: str, found: Sequence[Widest]) -> None:
+        self.tell(told)
+        for one in found:
+            for words in unmeasured_in_words(one):
+                self.tell(words)
 
     def first(self, plan: Plan, entrants: list[Entrant], isolation: str) -> Plan:
         """Return the plan of a new tournament with the tables of its first round.
@@ -65,10 +73,24 @@ class Until(NamedTuple):
         cast = next_tables(self.db, plan, entrants, isolation, self.target)
         if not cast.tables:
             raise ConfigError(
-                f"every difference between these bots is within ±{self.target:g} already, by the deals of their pools; "
-                "see `arena leaderboard`"
+                f"every difference between these bots is within ±{self.target:g} already or beyond measure, by the "
+                "deals of their pools; see `arena leaderboard`"
             )
         return msgspec.structs.replace(plan, cast=cast)
+
+
+def sureness(db: Database, tournament: Tournament) -> list[dict[str, object]]:
+    """Return how sure each game is, for programs; the error is None if unknown."""
+    return [
+        {
+            "game": one.game,
+            "error": one.error if math.isfinite(one.error) else None,
+            "bots": one.bots,
+            "tiers": one.tiers,
+            "level": one.level,
+        }
+        for one in widest_errors(db, tournament)
+    ]
 
 
 def find_unfinished(

@@ -4,26 +4,32 @@ The error of a difference shrinks with what is known of it, its information. A d
 of their difference, w being its weight and p the chance that i wins: close bots tell more than unlike ones, and whoever
 has many uncertain differences is worth more than others. How much all variances would shrink by it follows from the
 covariance by one update of rank one (Sherman and Morrison), so nothing is fitted while tables are chosen.
+
+Whoever is so far above others that it would take too many deals to say how far is told apart, and not measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from arena.luck import Stream
+from arena.rating.apart import FAR, Apart, told_apart
 from arena.rating.certainty import NORMAL_95, Certainty
 from arena.rating.covariance import ELO, MEAN
 from arena.rating.duels import Bools, Floats
-from arena.records import BotHash, Rating
+from arena.records import BotHash, RatedDeal, Rating
 from arena.rules import OutcomeType
 
 FEWEST_TABLES = 4
 """Tables of a round at least, so that a few lanes are busy; more are chosen on results that are older by then."""
+ENOUGH_DECKS = 100
+"""Decks of a bot from which on they are believed even if they are surer than had to be expected. Versions that differ
+on one deck in twenty have then shown it (all but .95^100, .6 %); with 30 decks every fifth such pair would not have."""
 _UNKNOWN = 400.0**2  # Elo squared, of a bot without an error bar: far above any target, so that it is looked at first
 
 
@@ -33,59 +39,102 @@ class Known(NamedTuple):
     Attributes:
         elo: the mean where nothing is known.
         expected: covariance in Elo squared that results with these strengths have; what is unknown is large.
-        seen: the variance of each difference as the decks say, infinite where a bot has no error bar.
+        variance: of each difference, infinite where a bot has no error bar. It is what the decks say, but with few of
+            them no less than is expected: they may be too sure.
+        apart: whose difference no play measures.
         worth: of a deal, in deals of decks of their own.
     """
 
     elo: Floats
     expected: Floats
-    seen: Floats
+    variance: Floats
+    apart: Apart
     worth: float
 
+    @property
+    def measured(self) -> Bools:
+        """Tell which differences are to be measured."""
+        found: Bools = ~(self.apart.settled | np.eye(len(self.elo), dtype=np.bool_))
+        return found
 
-def known_of(bots: Sequence[BotHash], ratings: Sequence[Rating], certainty: Certainty | None) -> Known:
+    def tiers(self) -> list[list[int]]:
+        """Return the bots, the best first, cut wherever all before are beyond measure above all that follow."""
+        order = np.argsort(-self.elo, kind="stable").tolist()
+        cuts = [i for i in range(1, len(order)) if self.apart.above[np.ix_(order[:i], order[i:])].all()]
+        return [order[start:stop] for start, stop in pairwise([0, *cuts, len(order)])]
+
+
+def known_of(
+    bots: Sequence[BotHash],
+    ratings: Sequence[Rating],
+    certainty: Certainty | None,
+    deals: Iterable[RatedDeal] = (),
+) -> Known:
     """Return what a pool tells of some bots.
 
     Args:
         bots: those that are to be compared, rated or not.
         ratings: of the pool.
         certainty: of the pool; None if it has not been rated yet.
+        deals: of the pool, read only where points between groups of these bots went one way.
     """
     n = len(bots)
-    known = Known(np.full(n, MEAN), _UNKNOWN * np.eye(n), np.full((n, n), math.inf), 1.0)
+    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((2, n, n), np.bool_))
+    known = Known(np.full(n, MEAN), _UNKNOWN * np.eye(n), unknown, nobody, 1.0)
     if certainty is None:
         return known
     index, rated = {bot: i for i, bot in enumerate(certainty.bots)}, {rating.bot: rating for rating in ratings}
-    group = {i: number for number, members in enumerate(certainty.groups) for i in members}
-    worth = certainty.design_effect or 1.0
     there = [i for i, bot in enumerate(bots) if bot in index]
     inner = [index[bots[i]] for i in there]
-    known.elo[there] = [rated[bots[i]].elo for i in there]
-    linked = np.equal.outer([group[i] for i in inner], [group[i] for i in inner])
+    here, chosen = np.ix_(there, there), np.ix_(inner, inner)
+    elo = np.array([rated[bot].elo for bot in certainty.bots])
+    linked = _linked(certainty)
+    worth = certainty.design_effect or 1.0
     # Nothing but the prior relates groups to each other, so that each may be off as a whole.
-    known.expected[np.ix_(there, there)] = _square(certainty.naive, inner) / worth + _UNKNOWN * linked
-    unsure = np.array([rated[bots[i]].error is None for i in there], np.bool_)
-    seen = _variances(_square(certainty.covariance, inner))
-    known.seen[np.ix_(there, there)] = np.where(unsure[:, None] | unsure | ~linked, math.inf, seen)
+    expected = _square(certainty.naive) / worth + _UNKNOWN * linked
+    unsure = np.array([rated[bot].error is None for bot in certainty.bots], np.bool_)
+    few = np.array(certainty.decks) < ENOUGH_DECKS
+    variance = _variances(_square(certainty.covariance))
+    variance = np.where(few[:, None] | few, np.maximum(variance, _variances(expected)), variance)
+    variance = np.where(unsure[:, None] | unsure | ~linked, math.inf, np.maximum(variance, 0.0))
+    leads = elo[:, None] - elo - NORMAL_95 * np.sqrt(variance) > FAR
+    known.elo[there], known.expected[here], known.variance[here] = elo[inner], expected[chosen], variance[chosen]
+    told = told_apart(bots, elo, leads, certainty, deals)
+    known.apart.above[here], known.apart.level[here] = told.above[chosen], told.level[chosen]
+    tier = np.empty(n, np.int64)
+    for number, members in enumerate(known.tiers()):
+        tier[members] = number
+    # Where bots stand between, they tell the difference of those who are linked at no great expense.
+    between = np.zeros((n, n), np.bool_)
+    between[here] = linked[chosen]
+    known.apart.above[between & np.equal.outer(tier, tier)] = False
     return known._replace(worth=worth)
 
 
-def _square(triangle: Sequence[float], chosen: Sequence[int]) -> Floats:
-    """Return the part of a matrix that belongs to some bots."""
+def _linked(certainty: Certainty) -> Bools:
+    """Tell which bots are in the same group."""
+    group = np.empty(len(certainty.bots), np.int64)
+    for number, members in enumerate(certainty.groups):
+        group[list(members)] = number
+    found: Bools = np.equal.outer(group, group)
+    return found
+
+
+def _square(triangle: Sequence[float]) -> Floats:
+    """Return a symmetric matrix of which the lower triangle is given."""
     size = math.isqrt(2 * len(triangle))
     whole = np.zeros((size, size))
     whole[np.tril_indices(size)] = triangle
-    found: Floats = (whole + np.tril(whole, -1).T)[np.ix_(chosen, chosen)]
+    found: Floats = whole + np.tril(whole, -1).T
     return found
 
 
 def widest(known: Known) -> tuple[float, int, int]:
-    """Return half the width of the widest 95 % interval of a difference, in Elo, and whose; infinite if unknown.
+    """Return half the width of the widest 95 % interval of a difference that is measured, in Elo, and whose.
 
-    An interval is at least as wide as it has to be expected: what a few decks say may be too sure.
+    It is infinite if unknown, and 0 if no difference is measured.
     """
-    widths = NORMAL_95 * np.sqrt(np.maximum(known.seen, _variances(known.expected)))
-    np.fill_diagonal(widths, -1.0)
+    widths = NORMAL_95 * np.sqrt(np.where(known.measured, known.variance, 0.0))
     i, j = divmod(int(np.argmax(widths)), len(widths))
     return float(widths[i, j]), i, j
 
@@ -105,17 +154,19 @@ def choose_tables(
         stream: of the lot among equally good ones.
     """
     drawn = stream.shuffled(range(len(known.elo)))
-    order = np.array(drawn)
-    covariance, seen = known.expected[np.ix_(order, order)], known.seen[np.ix_(order, order)]
-    links = _links(known.elo[order], seats, outcome_type) * (deals * known.worth)
+    there = np.ix_(drawn, drawn)
+    covariance, measured, told = known.expected[there], known.measured[there], known.variance[there]
+    unknown = measured & np.isinf(told)
+    # A difference that the decks tell better or worse than expected goes on being told so.
+    scale = np.divide(told, _variances(covariance), out=np.ones_like(told), where=measured & ~unknown)
+    links = _links(known.elo[drawn], seats, outcome_type) * (deals * known.worth)
     variance = (target / NORMAL_95) ** 2
-    free = np.triu(np.ones(links.shape, np.bool_), 1)
+    free = np.triu(measured)
     tables: list[tuple[int, ...]] = []
     while len(tables) < max(FEWEST_TABLES, len(drawn) // seats) and free.any():
-        wide = _variances(covariance) > variance
-        if not tables:  # what is seen is not what is expected: one look is a step, whatever it should bring
-            wide |= seen > variance
-        np.fill_diagonal(wide, False)
+        wide = measured & (scale * _variances(covariance) > variance)
+        if not tables:  # one look is a step, whatever it should bring
+            wide |= unknown
         if not wide.any():
             break
         gains = _gains(covariance, links, wide)

@@ -410,7 +410,11 @@ def test_a_tournament_goes_on_until_errors_are_small_enough(site: Path, tmp_path
         assert ran.exit_code == 0, ran.output
         assert f"ended by --max-rounds after {rounds} round" in ran.stderr
         assert "widest: avalanche" in ran.stderr
+        assert "who is stronger: arena los" in ran.stderr
+        assert "points" not in ran.stderr
         assert document("leaderboard", "--db", db)["pools"][0]["deals"] == rounds * 24
+    ran = arena(*asked, "--max-rounds", "3", "--json")
+    assert [one["game"] for one in json.loads(ran.stdout.splitlines()[-1])["sureness"]] == ["avalanche"]
     assert "--until-error goes on by itself" in refusal(*asked, "--extend")
     assert "sure was begun differently: decks was 12, now 2" in refusal(*asked, "--decks", "2")
     assert arena("verify", "--outcomes", "--db", db).exit_code == 0
