@@ -92,7 +92,7 @@ def _known(db: Database, plan: Plan, game: str, playing: Sequence[Entrant], isol
     bots: list[BotHash] = [one.hash for one in playing]
     for pool in ratings.pools(db):
         if pool.key == key:
-            deals = matches.rated_deals(db, pool.id)
+            deals = (deal for match in matches.rated_deals(db, pool.id) for deal in match.deals())
             return known_of(bots, ratings.ratings(db, pool.id), ratings.certainty(db, pool.id), deals)
     return known_of(bots, [], None)
 

@@ -6,6 +6,7 @@ serves a test, a lane on this machine and a node of a cluster. Times are integer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NewType
 
@@ -317,6 +318,14 @@ class RatedMatch(msgspec.Struct, frozen=True):
             raise ValueError(f"deals of deck {self.decks[0]!r} on are of decks that the match has not")
         if not _each_sits_once(seats, self.seatings):
             raise ValueError(f"in a deal of deck {self.decks[0]!r} on somebody sits twice")
+
+    def deals(self) -> Iterator[RatedDeal]:
+        """Yield its deals one by one."""
+        seats = len(self.bots)
+        for number, deck in enumerate(self.dealt):
+            of = slice(number * seats, (number + 1) * seats)
+            bots = tuple(self.bots[place] for place in self.seatings[of])
+            yield RatedDeal(self.decks[deck], bots, tuple(self.places[of]))
 
 
 @lru_cache

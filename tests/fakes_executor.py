@@ -281,11 +281,4 @@ def spec_of(bots: Sequence[BotRef], game: str, decks: int, number: int = 1) -> M
 
 def apart(rated: Iterable[RatedMatch]) -> list[RatedDeal]:
     """Return the deals of matches one by one."""
-    found = []
-    for match in rated:
-        seats = len(match.bots)
-        for number, deck in enumerate(match.dealt):
-            of = slice(number * seats, (number + 1) * seats)
-            bots = tuple(match.bots[place] for place in match.seatings[of])
-            found.append(RatedDeal(match.decks[deck], bots, tuple(match.places[of])))
-    return found
+    return [deal for match in rated for deal in match.deals()]
