@@ -155,7 +155,7 @@ def test_an_overall_anchor_stands_at_its_value_and_errors_combine() -> None:
 
 
 def test_readers_need_no_numpy() -> None:
-    code = "import sys, arena.cli.views, arena.cli.strength; sys.exit('numpy' in sys.modules)"
+    code = "import sys, arena.cli.leaderboard, arena.cli.strength; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -8,7 +8,7 @@ import typer
 
 from arena.bracket import Bracket, BracketLine, seed_document
 from arena.cli.output import emit_table, harmless
-from arena.cli.views import marked_name
+from arena.cli.standings import marked_name
 from arena.records import Standing
 
 

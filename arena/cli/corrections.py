@@ -11,8 +11,8 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.finding import find_tournament
 from arena.cli.output import emit_json
-from arena.cli.views import find_tournament
 from arena.history import rate_again
 from arena.store import corrections, tournaments
 from arena.store.corrections import Correction

@@ -15,9 +15,9 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, Stderr, app
+from arena.cli.finding import find_tournament
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.pages import REPLAYS, site
-from arena.cli.views import find_tournament
 from arena.errors import ConfigError, InfraError
 from arena.export import rows
 from arena.export.everything import everything

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.finding import find_tournament
 from arena.cli.output import emit_lines, emit_table, say
-from arena.cli.views import find_tournament
 from arena.errors import FAULT_ADVICE, ConfigError, FaultKind
 from arena.store import matches, tournaments
 from arena.store.database import open_reader

@@ -8,8 +8,8 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.finding import find_deal
 from arena.cli.output import emit_lines, harmless, say
-from arena.cli.views import find_deal
 from arena.errors import ConfigError
 from arena.records import Log
 from arena.store import matches

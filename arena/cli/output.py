@@ -115,3 +115,9 @@ def count_of(count: int, thing: str) -> str:
 def faults_cell(count: int) -> Text:
     """Return a number of faults, red unless it is zero."""
     return Text(str(count), style="bold red" if count else "")
+
+
+def say_unverified(some: int, deals: int) -> None:
+    """Say on stderr how many deals came from a file and could not be confirmed, if any did."""
+    if some:
+        say(f"{some} of {deals} deals unverified: imported, but not the same when executed again; see arena verify")

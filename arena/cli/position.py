@@ -13,9 +13,9 @@ from sqlite_utils import Database
 
 from arena.cli.app import EXIT_BOT, EXIT_NO
 from arena.cli.entrants import submission_of
+from arena.cli.finding import find_deal
 from arena.cli.output import Pair, emit_json, emit_pairs, emit_quote, harmless, say
 from arena.cli.site import Site, check_place, open_site, recall, unpacked
-from arena.cli.views import find_deal
 from arena.errors import FAULT_ADVICE, ConfigError, FaultKind, IllegalAction
 from arena.lane import LaneConfig, host_for, machine_facts
 from arena.plan import plan_of

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
+from arena.cli.finding import Deal, find_deal
 from arena.cli.output import emit_lines, harmless
-from arena.cli.views import Deal, find_deal
 from arena.errors import ConfigError, IllegalAction
 from arena.records import DealRecord, Fault
 from arena.retelling import Moment, moments

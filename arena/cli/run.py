@@ -123,7 +123,7 @@ def run(
             sure = {"sureness": sureness(reader, found)} if is_until else {}
         emit_json("finished/1", {"tournament": found.name, **sure})
     else:
-        from arena.cli.views import leaderboard
+        from arena.cli.leaderboard import leaderboard
 
         leaderboard("", db, False)
         where = "" if db == DEFAULT_DB else f" --db {db}"

@@ -12,8 +12,8 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.cells import elo_cell, error_cell
+from arena.cli.leaderboard import chosen_pools, pool_words
 from arena.cli.output import emit_json, emit_lines, emit_matrix, emit_table, say
-from arena.cli.views import chosen_pools, pool_words
 from arena.errors import ConfigError
 from arena.rating.certainty import Certainty
 from arena.rating.places import placed

@@ -13,8 +13,8 @@ from sqlite_utils import Database
 from arena.bracket import Bracket, read_bracket
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_winner
+from arena.cli.finding import find_tournament, games_of
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
-from arena.cli.views import find_tournament, games_of
 from arena.errors import ConfigError
 from arena.plan import final_standings, scores_as_of, table_scores
 from arena.records import Round, TableScore

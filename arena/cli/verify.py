@@ -10,8 +10,8 @@ import typer
 
 from arena.audit import audit
 from arena.cli.app import DEFAULT_DB, EXIT_NO, Db, Json, app
+from arena.cli.finding import find_tournament
 from arena.cli.output import emit_json, harmless, say
-from arena.cli.views import find_tournament
 from arena.store import matches, tournaments
 from arena.store.database import open_reader
 from arena.verify import Difference, is_sealed, revealed, stage_name

@@ -11,8 +11,8 @@ from rich.text import Text
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.finding import Deal, find_deal
 from arena.cli.output import Pair, console, emit_json, emit_pairs, emit_quote, harmless
-from arena.cli.views import Deal, find_deal
 from arena.errors import FAULT_ADVICE, ConfigError, IllegalAction
 from arena.records import DealRecord, Fault
 from arena.rules import Seat
