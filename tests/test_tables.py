@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
 from typer.testing import CliRunner, Result
 
 from arena.cli.commands import app
+from arena.cli.tables import _quality_words
 from arena.plan import Plan
+from arena.records import Round
+from arena.schedule.quality import round_quality
 from arena.store.database import open_writer
 from arena.tournament import run
 from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
@@ -101,7 +106,17 @@ def test_pairings_of_larger_tables_tell_who_follows_whom(db: Path) -> None:
 
 def test_repeats_are_counted(db: Path) -> None:
     played(db, Plan("round-robin", {"avalanche": {}}, 2), 2)
-    assert "pairing: 1 pair had met before" in arena("pairings", "spring", "--round", "2", "--db", db).stdout
+    shown = arena("pairings", "spring", "--round", "2", "--db", db).stdout
+    assert "pairing: 1 pair had met before (all unavoidable), points" in shown
+
+
+@pytest.mark.parametrize(("least", "told"), [(1, " (at least 1 unavoidable),"), (0, ","), (None, ",")])
+def test_what_could_have_been_avoided_is_told_if_it_is_known(least: int | None, told: str) -> None:
+    repeated = round_quality(
+        Round(2, ((0, 1), (2, 3))), [Round(1, ((0, 1), (2, 3)))], dict.fromkeys(range(4), Fraction(0))
+    )
+    shown = _quality_words(msgspec.structs.replace(repeated, least_repeats=least), 2)
+    assert shown.startswith(f"pairing: 2 pairs had met before{told} points")
 
 
 def test_a_round_that_is_not_complete_says_what_is_left(db: Path) -> None:

@@ -207,6 +207,9 @@ def _rounds(
 
 def _quality_words(quality: RoundQuality, seats: int) -> str:
     repeats = f"{count_of(quality.repeats, 'pair')} had met before" if quality.repeats else "nobody had met before"
+    if quality.repeats and quality.least_repeats:
+        forced = "all" if quality.least_repeats == quality.repeats else f"at least {quality.least_repeats}"
+        repeats += f" ({forced} unavoidable)"
     byes = f", at most {count_of(quality.most_byes, 'bye')} each" if quality.most_byes else ""
     # With two seats everybody sits before and after the other.
     before = f", at most {count_of(quality.most_before, 'time')} in the seat after the same bot" if seats > 2 else ""
