@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 import msgspec
 from sqlite_utils import Database
 
+from arena.history import fits
 from arena.plan import (
     cycles,
     is_cut,
@@ -31,8 +32,11 @@ from arena.records import Rating, Round
 from arena.store import matches, ratings, tallies, tournaments
 from arena.store.corrections import corrections
 from arena.store.matches import StoredFault, StoredMatch
+from arena.store.ratings import PoolRow
 from arena.store.tournaments import Stage, Tournament
-from arena.verify import Difference, check_deals, check_luck, stage_name
+from arena.verify import Difference, check_deals, check_luck, is_sealed, stage_name
+
+_LAST_DIGITS = 2.5e-6  # of Elo, which is kept to a millionth
 
 
 def audit(
@@ -41,7 +45,7 @@ def audit(
     """Yield a number of deals that were executed again and what differs, part after part.
 
     Args:
-        chosen: the tournaments and plays to check.
+        chosen: the tournaments and plays to check; of a stage that `is_sealed` neither the decks nor who met whom.
         messages: compare the digests of the messages too.
         whole: check what no tournament owns too: orphaned rows and the ratings.
     """
@@ -51,11 +55,9 @@ def audit(
     for one in chosen:
         for stage in one.stages:
             name = stage_name(one, stage)
-            if stage.master:
+            if not is_sealed(stage):
                 yield 0, _guarded(name, partial(check_luck, one, stage, everything))
                 yield 0, _guarded(name, partial(_check_course, db, one, stage))
-            else:
-                yield 0, [Difference(name, "master seed", "none, as it was imported unfinished", "32 bytes")]
         if one.kind != "play":
             yield 0, _guarded(one.name, partial(_check_tallies, db, one))
         for number in matches.played(db, one.id, void=True):
@@ -149,7 +151,7 @@ def _check_match(db: Database, tournament: Tournament, number: int, messages: bo
         "isolation": (match.isolation, due.pool.isolation),
         "legs": (match.legs, due.legs),
     }
-    if stage.master:
+    if not is_sealed(stage):
         kept["decks"] = [key.hex() for key in match.decks], [key.hex() for key in due.decks]
     for what, (stored, found) in kept.items():
         if stored != found:
@@ -186,8 +188,31 @@ def _check_ratings(db: Database) -> Iterator[Difference]:
             if stored is None:  # fitted by an older arena, which kept no places
                 found = msgspec.structs.replace(found, ranks=None)
             yield from _unlike(f"pool {pool.id}", one, found)
+        yield from _check_history(db, pool)
         if stored is not None and not due.certainty.is_like(stored):
             yield Difference(f"pool {pool.id}", "certainty of the ratings", "another", "what its deals say")
+
+
+def _check_history(db: Database, pool: PoolRow) -> Iterator[Difference]:
+    """Check the ratings after each round against the same fit, with the corrections made since."""
+    deals = 0
+    for fitted in fits(db, pool.id, pool.key):
+        deals, due = fitted.deals, {one.bot: (one.elo, one.error, one.deals) for one in fitted.pool.ratings}
+        for tournament, number in fitted.rounds:
+            kept = ratings.history_after(db, pool.id, tournament, number)
+            for bot in sorted(due.keys() | kept.keys()):
+                if not _is_like(kept.get(bot), due.get(bot)):
+                    where = f"pool {pool.id} after round {number} of {tournaments.get(db, tournament).name}"
+                    yield Difference(where, f"rating of {bot[:12]}", str(kept.get(bot)), str(due.get(bot)))
+    if deals != pool.deals:
+        yield Difference(f"pool {pool.id}", "deals of all rounds of its history", str(deals), str(pool.deals))
+
+
+def _is_like(kept: ratings.Rated | None, due: ratings.Rated | None) -> bool:
+    """Tell whether two ratings are the same, but for the last digit, which the order of arrival may move."""
+    if kept is None or due is None or kept[2] != due[2] or (kept[1] is None) != (due[1] is None):
+        return False
+    return abs(kept[0] - due[0]) < _LAST_DIGITS and abs((kept[1] or 0) - (due[1] or 0)) < _LAST_DIGITS
 
 
 def _unlike(where: str, kept: Rating, due: Rating) -> Iterator[Difference]:

@@ -357,3 +357,8 @@ class Rating(msgspec.Struct, frozen=True):
     bound: Literal["", ">", "<"] = ""
     partial: bool = False
     ranks: tuple[int, int] | None = None
+
+    @property
+    def provisional(self) -> bool:
+        """Whether nobody can say yet how sure it is: it rests on fewer than ten decks, or is only a bound."""
+        return self.error is None

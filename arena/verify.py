@@ -53,6 +53,11 @@ def check_luck(tournament: Tournament, stage: Stage, others: Sequence[Tournament
                 yield Difference(where, "master seed", "its own", f"that of {stage_name(other, one)}")
 
 
+def is_sealed(stage: Stage) -> bool:
+    """Tell whether a stage was imported before its end, without its master seed, which is not revealed earlier."""
+    return stage.finished_at is None and not stage.master
+
+
 def stage_name(tournament: Tournament, stage: Stage) -> str:
     """Return how a stage is told of: by its tournament, and by its number if that has several."""
     return f"{tournament.name}, stage {stage.number}" if len(tournament.stages) > 1 else tournament.name

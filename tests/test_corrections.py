@@ -17,6 +17,7 @@ from arena.audit import audit
 from arena.cli.commands import app
 from arena.errors import ConfigError
 from arena.plan import Plan, final_standings, table_scores
+from arena.rating.pool import history
 from arena.records import Round, TableScore
 from arena.rules import Value
 from arena.store import corrections, matches, ratings, tournaments
@@ -236,6 +237,133 @@ def test_corrections_are_only_added_to(db: Database) -> None:
 
 def arena(*args: str | Path) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+Told = dict[tuple[str, int, str, str], float | None]
+
+
+def told(of: tuple[str, int], bot: str, *rated: float | None) -> Told:
+    return {(*of, bot, what): value for what, value in zip(("elo", "error", "deals"), rated, strict=True)}
+
+
+def kept(db: Database) -> Told:
+    query = "SELECT t.name, h.round, h.hash, elo, error, deals FROM history h JOIN tournament t ON t.id = h.tournament"
+    found: Told = {}
+    for name, number, bot, *rated in db.execute(query):
+        found |= told((name, number), bot, *rated)
+    return found
+
+
+def due(db: Database, order: list[tuple[str, int]]) -> Told:
+    """Fit the deals that are rated by now after each round, without anything of what is kept."""
+    (pool,) = ratings.pools(db)
+    ids = {one.name: one.id for one in tournaments.tournaments(db)}
+    played = [list(matches.rated_deals(db, pool.id, (ids[name], "avalanche", number))) for name, number in order]
+    found: Told = {}
+    for of, rated in zip(order, history(played, pool.key.outcome_type), strict=True):
+        for one in rated:
+            found |= told(of, one.bot, one.elo, one.error, one.deals)
+    return found
+
+
+@pytest.fixture
+def two_years(tmp_path: Path) -> Path:
+    """Two tournaments in one pool; the first goes on when the second has ended."""
+    path = tmp_path / "arena.db"
+    with open_writer(path) as db:
+        spring, autumn = (
+            begin(db, Plan("swiss", GAME, rounds, decks=6), refs(4), name=name)
+            for name, rounds in (("spring", 4), ("autumn", 2))
+        )
+        assert not play(db, spring, 4, rounds=2)
+        assert play(db, autumn, 4)
+        assert play(db, tournaments.get(db, spring.id), 4)
+    return path
+
+
+ORDER = [("spring", 1), ("spring", 2), ("autumn", 1), ("autumn", 2), ("spring", 3), ("spring", 4)]
+
+
+def test_a_history_is_the_same_fit_after_each_round_with_the_corrections_of_today(two_years: Path) -> None:
+    with open_writer(two_years) as db:
+        assert kept(db) == pytest.approx(due(db, ORDER), abs=2e-6)
+        (pool,) = ratings.pools(db)
+        assert [of for alike in ratings.rounds(db, pool.id) for of in alike] == [
+            ({"spring": 1, "autumn": 2}[name], number) for name, number in ORDER
+        ]
+        first = kept(db)
+        number = matches.played(db, 2)[0]
+    made: list[tuple[str | Path, ...]] = [
+        ("void", str(number)),
+        ("withdraw", "bot-0", "--tournament", "autumn"),
+        ("disqualify", "bot-1", "--tournament", "spring"),
+    ]
+    for one in made:
+        assert arena(*one, "--reason", "because", "--db", two_years).exit_code == 0
+        with open_writer(two_years) as db:
+            assert kept(db) == pytest.approx(due(db, ORDER), abs=2e-6), one
+            bot = ratings.ratings(db, 1)[0].bot
+            assert [(past.tournament, past.round) for past in ratings.history(db, 1, bot)][-1] == (1, 4)
+            before, after = (ratings.history_after(db, 1, 1, number) for number in (3, 4))
+            expected = {bot: after[bot][0] - before[bot][0] for bot in after if bot in before}
+            assert ratings.changes(db, 1) == pytest.approx(expected, abs=2e-6)
+        assert arena("verify", "--outcomes", "--db", two_years).exit_code == 0
+        if one[0] == "void":
+            with open_writer(two_years) as db:
+                same = [of for of in kept(db) if of[0] == "spring" and of[1] < 3]
+                assert same
+                assert all(kept(db)[of] == first[of] for of in same), "what came before is not touched"
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        ("UPDATE history SET elo = elo + 1 WHERE tournament = 2 AND round = 1", "after round 1 of autumn: rating of"),
+        ("UPDATE history SET error = NULL WHERE tournament = 2 AND round = 1", "after round 1 of autumn: rating of"),
+        ("DELETE FROM history WHERE tournament = 1 AND round = 4", "deals of all rounds of its history"),
+        ("DELETE FROM history WHERE round = 4 AND deals > 0 AND hash = (SELECT max(hash) FROM bot)", "spring: rating"),
+    ],
+)
+def test_a_history_that_was_tampered_with_is_found(two_years: Path, damage: str, what: str) -> None:
+    with open_writer(two_years) as db:
+        db.execute(damage)
+    told = arena("verify", "--outcomes", "--db", two_years)
+    assert told.exit_code == 1
+    assert what in told.stdout
+
+
+def test_no_more_deals_are_unverified_than_are_rated(two_years: Path) -> None:
+    def counts() -> tuple[int, int]:
+        with open_writer(two_years) as db:
+            (pool,) = ratings.pools(db)
+            assert pool.deals == len(list(matches.rated_deals(db, pool.id)))
+            return pool.unverified, pool.deals
+
+    with open_writer(two_years) as db:
+        db.execute("UPDATE deal SET rated = 0 WHERE match = 1 AND deck = 0")
+        for number in (*matches.played(db, 1), *matches.played(db, 2)):
+            for deck, leg, *_ in matches.columns(db, number):
+                assert matches.mark_unverified(db, number, deck, leg, "because")
+        number = matches.played(db, 2)[0]
+    assert arena("void", str(number), "--reason", "because", "--db", two_years).exit_code == 0
+    some, every = counts()
+    assert some == every > 0
+    assert arena("disqualify", "bot-1", "--tournament", "spring", "--reason", "x", "--db", two_years).exit_code == 0
+    assert counts() < (some, every)
+    some, every = counts()
+    assert some == every > 0
+    assert f"{some} of {every} deals unverified" in arena("leaderboard", "--db", two_years).stderr
+
+
+def test_a_pool_of_which_nothing_is_left_is_rated_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    with open_writer(path) as db:
+        play(db, begin(db, Plan("round-robin", GAME, 1), refs(2)), 2)
+    assert arena("void", "1", "--reason", "because", "--db", path).exit_code == 0
+    assert arena("disqualify", "bot-1", "--tournament", "spring", "--reason", "x", "--db", path).exit_code == 0
+    with open_writer(path) as db:
+        assert ratings.pools(db) == []
+        assert kept(db) == {}
 
 
 def test_an_organiser_corrects_and_all_may_read_why(tmp_path: Path) -> None:

@@ -233,7 +233,22 @@ def test_an_import_verifies_but_for_what_is_not_told_yet(everything_of: bytes, d
     imported(db, everything_of)
     everyone = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
     found = [one for _, part in audit(db, everyone) for one in part]
-    assert [(one.where, one.what) for one in found] == [("stopped", "master seed")]
+    assert found == []
+
+
+def test_verify_says_what_it_cannot_know_before_a_tournament_ends(everything_of: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    with open_writer(path) as db:
+        imported(db, everything_of)
+    told = arena("verify", "--outcomes", "--db", path)
+    assert told.exit_code == 0
+    assert ": 0 differences" in told.stdout
+    assert "stopped: imported before its end, and a master seed is not revealed before" in told.stderr
+    assert json.loads(arena("verify", "stopped", "--db", path, "--json").stdout)["sealed"] == ["stopped"]
+    assert json.loads(arena("verify", "spring", "--db", path, "--json").stdout)["sealed"] == []
+    with open_writer(path) as db:  # a finished one must have its seed
+        db.execute("UPDATE stage SET master = x'' WHERE finished_at IS NOT NULL AND tournament = 1")
+    assert "master: stored 0 bytes, found 32 bytes" in arena("verify", "spring", "--db", path).stdout
 
 
 def test_long_deals_go_on_in_further_lines(

@@ -17,6 +17,7 @@ from arena.audit import audit
 from arena.errors import ConfigError
 from arena.export.everything import everything
 from arena.extension import changes, extend, total_matches
+from arena.history import rate_again
 from arena.importing import begin as begin_import
 from arena.importing import import_everything
 from arena.plan import Plan, final_standings, plan_of, round_after
@@ -258,8 +259,8 @@ def test_corrections_made_while_it_runs_reach_the_next_round_and_the_ratings(db:
     def report(event: object) -> None:
         if isinstance(event, RoundComplete) and (event.game, event.round) == ("durak", 2):
             with open_writer(tmp_path / "arena.db") as other, writing(other):
-                corrections.exclude(other, "disqualify", 1, "bot-1", "two of one author", 3.0)
-                corrections.void(other, matches.played(other, 1)[0], "a storm", 3.0)
+                rate_again(other, corrections.exclude(other, "disqualify", 1, "bot-1", "two of one author", 3.0))
+                rate_again(other, corrections.void(other, matches.played(other, 1)[0], "a storm", 3.0))
 
     assert play(db, report=report)
     gone = next(one.number for one in tournaments.entrants(db, 1) if one.name == "bot-1")

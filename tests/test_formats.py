@@ -19,6 +19,7 @@ from arena.cli.commands import app
 from arena.errors import ConfigError
 from arena.export.everything import everything
 from arena.extension import extend
+from arena.history import rate_again
 from arena.importing import begin as begin_import
 from arena.importing import import_everything
 from arena.plan import Plan, check_plan, default_rounds, final_standings, plan_of
@@ -70,7 +71,9 @@ def all_rounds(db: Database, tournament: Tournament, game: str = "avalanche") ->
 def leave(db: Database, tournament: Tournament, number: int, kind: str = "withdraw") -> None:
     names = {one.number: one.name for one in tournaments.entrants(db, tournament.id)}
     with writing(db):
-        corrections.exclude(db, kind, tournament.id, names[number], "because", 9.0)  # type: ignore[arg-type]  # a word
+        name = names[number]
+        made = corrections.exclude(db, kind, tournament.id, name, "because", 9.0)  # type: ignore[arg-type]  # a word
+        rate_again(db, made)
 
 
 def places(db: Database, tournament: Tournament, game: str = "avalanche") -> list[int]:

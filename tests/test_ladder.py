@@ -16,6 +16,7 @@ from arena.cli.ladder import Ladder, open_ladder
 from arena.cli.site import Player, Site
 from arena.config import parse_manifest, tournament_from_options
 from arena.errors import ConfigError
+from arena.history import rate_again
 from arena.plan import Plan, plan_of
 from arena.records import BotHash, BotRef
 from arena.sandbox import Level
@@ -160,7 +161,7 @@ def test_bots_join_leave_and_are_replaced_between_two_rounds(db: Database) -> No
     assert next_round() == {"ace@2", "cow", "dog"}
     submit(db, "bee", 1)
     with writing(db):
-        corrections.exclude(db, "disqualify", 1, "cow", "because", 4.0)
+        rate_again(db, corrections.exclude(db, "disqualify", 1, "cow", "because", 4.0))
     assert next_round() == {"ace@2", "bee", "dog"}
     assert len(stored(db).stages) == len({stage.master for stage in stored(db).stages}) == 4
     assert plan_of(stored(db)) == Plan("swiss", {"avalanche": {}}, 3, decks=2)

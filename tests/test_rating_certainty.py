@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import subprocess
 import sys
 from array import array
@@ -160,3 +161,14 @@ def test_readers_need_no_numpy() -> None:
 
 def test_ratings_carry_their_places() -> None:
     assert Rating(BotHash("a"), 1500.0, None, 0, 0).ranks is None
+
+
+def test_linear_algebra_takes_one_thread() -> None:
+    """Others would wait by spinning, on the cores that bots play on."""
+    code = (
+        "import arena.cli, os, numpy; m = numpy.ones((800, 800)); m @ m; numpy.linalg.eigh(m); "
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "1\n"

@@ -7,7 +7,7 @@ import pytest
 
 from arena.rating.covariance import Estimate
 from arena.rating.duels import Floats
-from arena.rating.ranks import rank_intervals
+from arena.rating.ranks import _limits, rank_intervals
 from arena.records import BotHash
 
 
@@ -86,6 +86,21 @@ def test_equal_pools_have_equal_intervals_in_any_order() -> None:
     found = intervals(estimated(elo, covariance))
     assert [found[i] for i in order] == intervals(shuffled)
     assert found == intervals(estimated(elo, covariance))
+
+
+def test_the_limit_is_that_of_every_bot_taken_alone() -> None:
+    """Pairs are looked at once and draws in parts; here each bot is compared with each other one."""
+    rng = np.random.default_rng(7)
+    factor = rng.normal(size=(9, 6))
+    factor[4] = factor[5]  # copies of one bot
+    covariance = factor @ factor.T
+    variance = np.diag(covariance)
+    spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
+    draws = rng.normal(size=(1000, 6)) @ factor.T
+    for row, limit in enumerate(_limits(draws, spread)):
+        others = [other for other in range(9) if spread[row, other] > 1e-9]
+        largest = [max(abs(draw[row] - draw[other]) / spread[row, other] for other in others) for draw in draws]
+        assert limit == pytest.approx(np.quantile(largest, 0.95), rel=1e-12)
 
 
 @pytest.mark.parametrize("spread", [0.0, 15.0, 60.0])

@@ -633,9 +633,10 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
     assert ratings.ratings(db, pool) == first
     ratings.save(db, pool, spring.id, 2, second, 8, certainty=SURE)
     assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}, "C is new"
-    ratings.save(db, pool, spring.id, 2, second, 8, certainty=SURE, before=first)
+    ratings.save(db, pool, spring.id, 2, second, 8, certainty=SURE, before={A: 1600.0, B: 1400.0})
     assert ratings.changes(db, pool) == {A: -1.0, B: -1.0}
-    assert ratings.last_round(db, pool) == (spring.id, 2)
+    assert ratings.rounds(db, pool) == [((spring.id, 1),), ((spring.id, 2),)]
+    assert ratings.history_after(db, pool, spring.id, 2)[C] == (1550.5, 33.25, 8)
     assert ratings.ratings(db, pool) == sorted(second, key=lambda r: -r.elo)
     assert ratings.history(db, pool, A) == [Past(spring.id, 1, 1600.0, None, 4), Past(spring.id, 2, 1599.0, None, 4)]
     assert ratings.history(db, pool, C) == [Past(spring.id, 2, 1550.5, 33.25, 8)]
@@ -650,7 +651,6 @@ def test_ratings_are_replaced_and_their_history_kept(db: Database) -> None:
 def test_how_sure_a_pool_is_is_kept(db: Database) -> None:
     spring, pool = begin(db, PLAN, refs(3)), tournaments.pool_of(db, POOL)
     assert ratings.certainty(db, pool) is None
-    assert ratings.last_round(db, pool) is None
     rated = [Rating(bot, 1500.0, None, 0, 0) for bot in SURE.bots]
     ratings.save(db, pool, spring.id, 1, rated, 0, certainty=SURE)
     kept = ratings.certainty(db, pool)
@@ -777,10 +777,12 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "matches.unplayed": [lambda: matches.unplayed(db, spring.id, "durak", 1)],
         "ratings.certainty": [lambda: ratings.certainty(db, 1)],
         "ratings.changes": [lambda: ratings.changes(db, 1)],
-        "ratings.last_round": [lambda: ratings.last_round(db, 1)],
         "ratings.fault_counts": [lambda: ratings.fault_counts(db, 1)],
         "ratings.has_practice": [lambda: ratings.has_practice(db)],
         "ratings.history": [lambda: ratings.history(db, 1, A)],
+        "ratings.history_after": [lambda: ratings.history_after(db, 1, spring.id, 1)],
+        "ratings.keep_history": [lambda: ratings.keep_history(db, 1, spring.id, 1, [])],
+        "ratings.rounds": [lambda: ratings.rounds(db, 1)],
         "ratings.pools": [lambda: ratings.pools(db)],
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
@@ -817,6 +819,9 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "matches.mark_unverified": [lambda: matches.mark_unverified(db, played.id, 0, 0, "because")],
         "matches.recorded": [lambda: matches.recorded(db, played.id)],
         "corrections.corrections": [lambda: corrections.corrections(db, spring.id)],
+        "corrections.concerned": [
+            lambda: corrections.concerned(db, Correction("disqualify", spring.id, 1, None, {}, "because", 5.0))
+        ],
         "corrections.last_correction": [lambda: corrections.last_correction(db)],
         "corrections.add": [
             lambda: corrections.add(db, Correction("withdraw", spring.id, 1, None, {}, "because", 5.0))

@@ -87,12 +87,51 @@ def test_few_decks_make_a_rating_provisional(tmp_path: Path, monkeypatch: pytest
     told = document("leaderboard", "--db", path)["pools"][0]
     assert [bot["provisional"] for bot in told["bots"]] == [True, True]
     assert told["design_effect"] is None
-    shown = arena("leaderboard", "--db", path).stdout
+    said = arena("leaderboard", "--db", path)
+    shown = said.stdout
+    assert "a rating is provisional, without an error bar, below 10 decks, and where it is only a bound" in said.stderr
     assert "decks shared" not in shown
     assert "change" not in shown
     assert "places" not in shown
     for bot in told["bots"]:
         assert bot["bound"] or f"{bot['elo']:.0f}?" in shown
+    for more in ((), ("--history",)):
+        lines = arena("ratings", "bot-1", *more, "--json", "--db", path).stdout.splitlines()
+        assert [json.loads(line)["provisional"] for line in lines] == [True]
+    rows = arena("export", "ratings", "--format", "ndjson", "--db", path).stdout.splitlines()
+    assert [json.loads(row)["provisional"] for row in rows] == [True, True]
+
+
+def test_a_bound_is_provisional_everywhere(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    path.write_bytes(site.read_bytes())
+    with open_writer(path) as db:
+        db.execute("UPDATE rating SET bound = '>', error = NULL WHERE elo = (SELECT max(elo) FROM rating)")
+    bots = [bot for pool in document("leaderboard", "--db", path)["pools"] for bot in pool["bots"]]
+    assert [bot["bound"] for bot in bots if bot["provisional"]] == [">"]
+    said = arena("leaderboard", "--db", path)
+    assert "a rating is provisional, without an error bar" in said.stderr
+    assert "provisional" not in arena("leaderboard", "--db", site).stderr
+    rows = arena("export", "ratings", "--format", "ndjson", "--db", path).stdout.splitlines()
+    told = [row for row in map(json.loads, rows) if row["game"] != "overall"]
+    assert [row["bound"] for row in told if row["provisional"]] == [">"]
+
+
+def test_equal_ratings_share_a_place_in_the_table_in_json_and_in_exports(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "arena.db"
+    path.write_bytes(site.read_bytes())
+    with open_writer(path) as db:
+        db.execute("UPDATE rating SET elo = 1500 WHERE pool = (SELECT id FROM pool WHERE game = 'durak')")
+    bots = document("leaderboard", "durak", "--db", path)["pools"][0]["bots"]
+    expected = [(1, True, f"bot-{number}") for number in range(4)]
+    assert [(bot["place"], bot["shared"], bot["name"]) for bot in bots] == expected
+    shown = arena("leaderboard", "durak", "--db", path).stdout
+    assert re.findall(r"^ *(=\d) .*?(bot-\d)", shown, re.MULTILINE) == [("=1", f"bot-{number}") for number in range(4)]
+    rows = arena("export", "ratings", "--format", "ndjson", "--db", path).stdout.splitlines()
+    told = [(row["place"], row["name"]) for row in map(json.loads, rows) if row["game"] == "durak"]
+    assert told == [(1, f"bot-{number}") for number in range(4)]
+    matrix = arena("los", "durak", "--db", path).stdout
+    assert re.findall(r"^ *\d +(bot-\d)", matrix, re.MULTILINE) == [f"bot-{number}" for number in range(4)]
 
 
 def test_an_anchor_has_its_elo_and_errors_are_against_it(site: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+# Threads of linear algebra wait for each other by spinning, on cores that belong to lanes; one is faster on busy cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _import_store_without_numpy() -> None:

@@ -13,9 +13,8 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.output import emit_json
 from arena.cli.views import find_tournament
-from arena.rating.duels import collect
-from arena.rating.pool import rate, rate_collected
-from arena.store import corrections, matches, ratings, tournaments
+from arena.history import rate_again
+from arena.store import corrections, tournaments
 from arena.store.corrections import Correction
 from arena.store.database import open_writer, writing
 
@@ -70,25 +69,12 @@ def _exclude(
 def _correct(db: Path, correct: Callable[[Database, float], Correction], done: str, *, as_json: bool) -> None:
     with open_writer(db) as opened, writing(opened):
         made = correct(opened, time.time())
-        _rate_again(opened, made)
+        rate_again(opened, made)
         found = tournaments.get(opened, made.tournament)
     if as_json:
         emit_json("correction/1", document(made, found.name))
     else:
         typer.echo(f"{done}; standings and ratings of {found.name} follow")
-
-
-def _rate_again(db: Database, made: Correction) -> None:
-    """Fit the ratings of all pools that a tournament has played in, as they are after the last complete rounds."""
-    for game in made.rounds:
-        complete = [one.number for one, done in tournaments.rounds(db, made.tournament, game) if done]
-        pools = {pool for number in complete for pool in ratings.pools_of_round(db, made.tournament, game, number)}
-        for pool, key in sorted(pools):
-            last = ratings.last_round(db, pool) or (made.tournament, complete[-1])
-            before = rate(matches.rated_deals(db, pool, without=(last[0], game, last[1])), key.outcome_type)
-            collected = collect(matches.rated_deals(db, pool), key.outcome_type)
-            fitted = rate_collected(collected)
-            ratings.save(db, pool, *last, fitted.ratings, collected.taken, certainty=fitted.certainty, before=before)
 
 
 def document(made: Correction, tournament: str) -> dict[str, object]:

@@ -11,10 +11,12 @@ from rich.text import Text
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
+from arena.cli.cells import elo_cell, error_cell
 from arena.cli.output import emit_json, emit_lines, emit_matrix, emit_table, say
-from arena.cli.views import chosen_pools, elo_cell, pool_words
+from arena.cli.views import chosen_pools, pool_words
 from arena.errors import ConfigError
 from arena.rating.certainty import Certainty
+from arena.rating.places import placed
 from arena.records import BotHash, Rating
 from arena.store import bots, ratings, tournaments
 from arena.store.database import open_reader
@@ -72,8 +74,8 @@ def _compared(db: Database, pool: PoolRow, names: Mapping[BotHash, str]) -> _Com
             f"the ratings of {pool.key.game} were fitted by an older arena, without their covariance; the next round "
             "of a tournament brings it, or `arena export all` and `arena import`"
         )
-    found = ratings.ratings(db, pool.id)
-    return _Compared(pool, found, [names.get(one.bot, one.bot[:12]) for one in found], certainty)
+    lines = placed(ratings.ratings(db, pool.id), names)
+    return _Compared(pool, [line.rating for line in lines], [line.name for line in lines], certainty)
 
 
 def _document(compared: _Compared) -> dict[str, object]:
@@ -120,8 +122,7 @@ def ratings_(
 
 
 def _numbers(row: Mapping[str, object]) -> Sequence[object]:
-    error = row["error"]
-    return elo_cell(row), "n/a" if error is None else f"{error:.0f}", row["deals"]
+    return elo_cell(row), error_cell(row), row["deals"]
 
 
 def _now(db: Database, bot: BotHash) -> Iterator[dict[str, object]]:
@@ -129,12 +130,13 @@ def _now(db: Database, bot: BotHash) -> Iterator[dict[str, object]]:
         for one in ratings.ratings(db, pool.id):
             if one.bot == bot:
                 numbers = {"elo": one.elo, "error": one.error, "bound": one.bound, "deals": one.deals}
-                yield {"pool": " · ".join(pool_words(pool)[:-1]), **numbers}
+                told = {"pool": " · ".join(pool_words(pool)[:-1]), "provisional": one.provisional}
+                yield {**told, **numbers}
 
 
 def _history(db: Database, bot: BotHash) -> Iterator[dict[str, object]]:
     names = {one.id: one.name for one in tournaments.tournaments(db)}
     for pool in ratings.pools(db):
         for past in ratings.history(db, pool.id, bot):
-            told = {**msgspec.structs.asdict(past), "tournament": names[past.tournament], "bound": ""}
-            yield {"pool": " · ".join(pool_words(pool)[:-1]), **told}
+            told = {**msgspec.structs.asdict(past), "tournament": names[past.tournament]}
+            yield {"pool": " · ".join(pool_words(pool)[:-1]), "provisional": past.provisional, **told}

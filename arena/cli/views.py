@@ -14,11 +14,13 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
+from arena.cli.cells import elo_cell, error_cell, place_cell, ranks_cell
 from arena.cli.output import emit_json, emit_lines, emit_table, faults_cell, harmless, say
 from arena.errors import ConfigError, IllegalAction
 from arena.explain import Line, dialogue
 from arena.games import PRESETS
 from arena.rating.certainty import Certainty, anchored, overall
+from arena.rating.places import PROVISIONAL, placed
 from arena.records import TIEBREAKS, BotHash, DealRecord, Fault, Rating, Standing
 from arena.rules import parse_rule_set_id, show_value
 from arena.store import bots, matches, ratings, tournaments
@@ -65,6 +67,8 @@ def leaderboard(
     if free := [board for board in boards if held and not board.is_anchored]:
         say(f"without {held and held[0]}, so with mean 1500: {', '.join(board.pool.key.game for board in free)}")
     _say_unverified(sum(board.pool.unverified for board in boards), sum(board.pool.deals for board in boards))
+    if any(row["provisional"] for board in boards for row in board.rows):
+        say(f"{PROVISIONAL}; ? marks the others")
     if practice:
         say("some results are practice: played from a short --seed, which can be guessed")
 
@@ -189,28 +193,29 @@ def _pool_document(pool: PoolRow) -> dict[str, object]:
 def _rows(
     found: Sequence[Rating], db: Database, pools: Sequence[PoolRow], changes: Mapping[BotHash, float]
 ) -> list[dict[str, object]]:
-    names = bots.names_by_hash(db)
     faults: dict[BotHash, int] = {}
     for pool in pools:
         for bot, count in ratings.fault_counts(db, pool.id).items():
             faults[bot] = faults.get(bot, 0) + count
     return [
         {
-            "place": None if rating.partial else place,
+            "place": line.place,
+            "shared": line.shared,
             "rank_low": rating.ranks and rating.ranks[0],
             "rank_high": rating.ranks and rating.ranks[1],
-            "name": names.get(rating.bot, rating.bot[:12]),
+            "name": line.name,
             "hash": rating.bot,
             "elo": rating.elo,
             "error": rating.error,
             "bound": rating.bound,
-            "provisional": rating.error is None,
+            "provisional": rating.provisional,
             "change": changes.get(rating.bot),
             "deals": rating.deals,
             "wins": rating.wins,
             "faults": faults.get(rating.bot, 0),
         }
-        for place, rating in enumerate(found, 1)
+        for line in placed(found, bots.names_by_hash(db))
+        for rating in [line.rating]
     ]
 
 
@@ -220,13 +225,13 @@ def _show(rows: Sequence[Mapping[str, object]], title: str) -> None:
     has_ranks = any(row["rank_low"] is not None for row in rows)
 
     def cells(row: Mapping[str, object]) -> list[object]:
-        error, change = row["error"], row["change"]
+        change = row["change"]
         return [
-            row["place"] or "-",
-            *([_ranks(row)] if has_ranks else []),
+            place_cell(row),
+            *([ranks_cell(row)] if has_ranks else []),
             row["name"],
             elo_cell(row),
-            "n/a" if error is None else f"{error:.0f}",
+            error_cell(row),
             *(["new" if change is None else f"{change:+.0f}"] if has_changes else []),
             row["deals"],
             row["wins"],
@@ -236,17 +241,6 @@ def _show(rows: Sequence[Mapping[str, object]], title: str) -> None:
     ranks, changed = ["places"] * has_ranks, ["change"] * has_changes
     emit_table(("#", *ranks, "<bot", "elo", "±", *changed, "deals", "wins", "faults"), map(cells, rows), title)
     typer.echo()
-
-
-def _ranks(row: Mapping[str, object]) -> str:
-    low, high = row["rank_low"], row["rank_high"]
-    return "n/a" if low is None else str(low) if low == high else f"{low}-{high}"
-
-
-def elo_cell(row: Mapping[str, object]) -> str:
-    """Return Elo with the mark of a bound, or of a rating that nobody knows how sure it is."""
-    mark = "?" if row["error"] is None and not row["bound"] else ""
-    return f"{row['bound']}{row['elo']:.0f}{mark}"
 
 
 @app.command(epilog="Example: arena standings spring durak")

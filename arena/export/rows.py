@@ -15,6 +15,7 @@ from arena.errors import ConfigError
 from arena.export import lines
 from arena.plan import final_standings, plan_of
 from arena.rating.certainty import overall
+from arena.rating.places import placed
 from arena.records import TIEBREAKS, BotHash, Clock, DealRecord, MatchRecord, PoolKey, Rating, Round, Step
 from arena.store import bots as kept_bots
 from arena.store import matches, tournaments
@@ -107,6 +108,7 @@ class RatingRow(msgspec.Struct, frozen=True):
     rank_low: int | None = None
     rank_high: int | None = None
     change: float | None = None
+    provisional: bool = False
 
 
 class ReplayRow(msgspec.Struct, frozen=True):
@@ -297,14 +299,15 @@ def _rating_rows(
     counted: Sequence[Mapping[BotHash, int]],
     changes: Mapping[BotHash, float],
 ) -> Iterator[RatingRow]:
-    for place, one in enumerate(found, 1):
+    for line in placed(found, names):
+        one = line.rating
         yield RatingRow(
             game=key.game if key else "overall",
             rule_set=key.rule_set if key else None,
             seats=key.seats if key else None,
             isolation=key.isolation if key else None,
-            place=None if one.partial else place,
-            name=names.get(one.bot, one.bot[:12]),
+            place=line.place,
+            name=line.name,
             hash=one.bot,
             elo=one.elo,
             error=one.error,
@@ -315,6 +318,7 @@ def _rating_rows(
             rank_low=one.ranks and one.ranks[0],
             rank_high=one.ranks and one.ranks[1],
             change=changes.get(one.bot),
+            provisional=one.provisional,
         )
 
 

@@ -155,7 +155,6 @@ class _Import:
         """Execute all deals of a tournament again and mark those that do not come out the same."""
         numbers = matches.played(self.db, stored.id, void=True)
         rest = iter(numbers)
-        secret = {stage_name(stored, stage) for stage in stored.stages if not stage.master}
         for count, found in audit(self.db, [stored], whole=False):
             if count:
                 number = next(rest)
@@ -164,8 +163,7 @@ class _Import:
                     self._mark([number], one, one.where.split("-")[1:])
                 continue
             for one in found:
-                if one.where not in secret:  # without its master seed nothing can be said of a stage as a whole
-                    self._mark(numbers, one, [])
+                self._mark(numbers, one, [])
 
     def _mark(self, numbers: Sequence[int], why: Difference, deal: Sequence[str]) -> None:
         """Mark a deal, or all deals of matches."""

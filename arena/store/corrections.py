@@ -9,6 +9,7 @@ from sqlite_utils import Database
 
 from arena.errors import ConfigError
 from arena.store import matches, tournaments
+from arena.store.ratings import RoundOf
 
 REASON_CHARACTERS = 500
 
@@ -43,6 +44,19 @@ def corrections(db: Database, tournament: int) -> list[Correction]:
         msgspec.convert({**row, "rounds": msgspec.json.decode(row["rounds"])}, Correction)
         for row in db.query(query, (tournament,))
     ]
+
+
+def concerned(db: Database, made: Correction) -> dict[int, set[RoundOf]]:
+    """Return by pool the rounds with deals that a correction takes out of the ratings."""
+    query = (
+        "SELECT DISTINCT m.pool, m.tournament, m.round FROM match m JOIN place p ON p.match = m.id "
+        "WHERE m.tournament = ? AND (m.id = ? OR p.entrant = ?)"
+    )
+    entrant = made.entrant if made.kind == "disqualify" else None
+    found: dict[int, set[RoundOf]] = {}
+    for pool, *of in db.execute(query, (made.tournament, made.match, entrant)):
+        found.setdefault(pool, set()).add((of[0], of[1]))
+    return found
 
 
 def last_correction(db: Database) -> int:

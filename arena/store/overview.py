@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import chain
 
 import msgspec
 from sqlite_utils import Database
 
 from arena.records import BotHash
-from arena.store.ratings import Past
+from arena.store.ratings import Past, rounds
 
 _SEATS = (
     "(SELECT json_group_array(name) FROM (SELECT e.name FROM place p "
@@ -54,8 +55,9 @@ class Progress(msgspec.Struct, frozen=True):
 def histories(db: Database, pool: int) -> dict[BotHash, list[Past]]:
     """Return the rating of each bot of a pool after each round, in order."""
     found: dict[BotHash, list[Past]] = {}
-    query = "SELECT hash, tournament, round, elo, error, deals FROM history WHERE pool = ? ORDER BY tournament, round"
-    for bot, *past in db.execute(query, (pool,)):
+    order = {one: place for place, one in enumerate(chain(*rounds(db, pool)))}
+    query = "SELECT hash, tournament, round, elo, error, deals FROM history WHERE pool = ?"
+    for bot, *past in sorted(db.execute(query, (pool,)), key=lambda row: order[row[1], row[2]]):
         found.setdefault(BotHash(bot), []).append(Past(*past))
     return found
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby
+from typing import TypeAlias
 
 import msgspec
 from sqlite_utils import Database
@@ -14,9 +15,15 @@ from arena.errors import ConfigError
 from arena.rating.certainty import Certainty
 from arena.records import BotHash, PoolKey, Rating
 
+RoundOf: TypeAlias = tuple[int, int]
+"""A round of a pool: the id of its tournament, and its number."""
+
+Rated: TypeAlias = tuple[float, float | None, int]
+"""Elo, its error and the number of deals."""
+
 
 class PoolRow(msgspec.Struct, frozen=True):
-    """A pool with its id, the number of rated deals, and how many of those are unverified."""
+    """A pool with its id, the number of rated deals, and how many of those are unverified: never more."""
 
     id: int
     key: PoolKey
@@ -30,7 +37,10 @@ def pools(db: Database) -> list[PoolRow]:
         "SELECT p.*, (SELECT count(*) FROM unverified u CROSS JOIN match m ON m.id = u.match AND m.state = 'played' "
         "JOIN deal d ON d.match = u.match AND d.deck = u.deck AND d.leg = u.leg AND d.rated "
         "JOIN round r ON r.tournament = m.tournament AND r.game = m.game AND r.number = m.round AND r.complete "
-        "WHERE m.pool = p.id) AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
+        "JOIN tournament t ON t.id = m.tournament AND t.kind = 'tournament' WHERE m.pool = p.id "
+        "AND NOT EXISTS (SELECT 1 FROM correction c JOIN place s ON s.tournament = c.tournament "
+        "AND s.entrant = c.entrant WHERE c.tournament = m.tournament AND c.kind = 'disqualify' AND s.match = m.id)"
+        ") AS unverified FROM pool p WHERE EXISTS (SELECT 1 FROM rating r WHERE r.pool = p.id)"
     )
     found = [
         PoolRow(row["id"], msgspec.convert(row, PoolKey), row["deals"], row["unverified"]) for row in db.query(query)
@@ -65,16 +75,16 @@ def save(
     deals: int,
     *,
     certainty: Certainty,
-    before: Sequence[Rating] | None = None,
+    before: Mapping[BotHash, float] | None = None,
 ) -> None:
     """Replace the ratings of a pool and keep them as its history after a round.
 
     Args:
         deals: how many they rest on.
         certainty: how sure they are.
-        before: the ratings without that round; by default those that are replaced.
+        before: Elo before that round; by default that of the ratings that are replaced.
     """
-    elo_before = {one.bot: one.elo for one in (ratings(db, pool) if before is None else before)}
+    elo_before = {one.bot: one.elo for one in ratings(db, pool)} if before is None else before
     db.execute("UPDATE pool SET deals = ? WHERE id = ?", (deals, pool))
     db.execute("DELETE FROM rating WHERE pool = ?", (pool,))
     db.conn.executemany(
@@ -84,15 +94,21 @@ def save(
             for r in rated
         ],
     )
-    db.conn.executemany(
-        "INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(pool, tournament, round_number, r.bot, r.elo, r.error, r.deals) for r in rated],
-    )
+    keep_history(db, pool, tournament, round_number, rated)
     lists = (certainty.bots, certainty.decks, certainty.groups)
     bots, decks, groups = (msgspec.json.encode(one).decode() for one in lists)
     matrices = (certainty.covariance.tobytes(), certainty.naive.tobytes())
     row = (pool, tournament, round_number, bots, *matrices, decks, groups, certainty.design_effect)
     db.execute("INSERT OR REPLACE INTO fit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def keep_history(db: Database, pool: int, tournament: int, round_number: int, rated: Sequence[Rating]) -> None:
+    """Keep ratings as those after a round, in place of what was kept."""
+    db.execute("DELETE FROM history WHERE pool = ? AND tournament = ? AND round = ?", (pool, tournament, round_number))
+    db.conn.executemany(
+        "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(pool, tournament, round_number, r.bot, r.elo, r.error, r.deals) for r in rated],
+    )
 
 
 def ratings(db: Database, pool: int) -> list[Rating]:
@@ -142,12 +158,6 @@ def certainty(db: Database, pool: int) -> Certainty | None:
     return None
 
 
-def last_round(db: Database, pool: int) -> tuple[int, int] | None:
-    """Return tournament and number of the round after which a pool was fitted last."""
-    row = db.execute("SELECT tournament, round FROM fit WHERE pool = ?", (pool,)).fetchone()
-    return None if row is None else (row[0], row[1])
-
-
 class Past(msgspec.Struct, frozen=True):
     """A rating after a round; `tournament` is an id."""
 
@@ -157,14 +167,37 @@ class Past(msgspec.Struct, frozen=True):
     error: float | None
     deals: int
 
+    @property
+    def provisional(self) -> bool:
+        """Whether nobody could say yet how sure it was."""
+        return self.error is None
+
 
 def history(db: Database, pool: int, bot: BotHash) -> list[Past]:
-    """Return the rating of a bot after each round of a pool, in the order of tournaments and rounds."""
+    """Return the rating of a bot after each round of a pool, in the order in which they were completed."""
+    query = "SELECT tournament, round, elo, error, deals FROM history WHERE pool = ? AND hash = ?"
+    found = {(row[0], row[1]): Past(*row) for row in db.execute(query, (pool, bot))}
+    return [found[one] for alike in rounds(db, pool) for one in alike if one in found]
+
+
+def rounds(db: Database, pool: int) -> list[tuple[RoundOf, ...]]:
+    """Return the rounds after which a pool was rated, in the order in which they were completed.
+
+    Each brings more deals, so their number tells the order. Rounds with the same number are together: what follows on
+    the first of them brought nothing that is rated.
+    """
     query = (
-        "SELECT tournament, round, elo, error, deals FROM history WHERE pool = ? AND hash = ? "
-        "ORDER BY tournament, round"
+        "SELECT tournament, round, sum(deals) AS seats FROM history WHERE pool = ? GROUP BY tournament, round "
+        "ORDER BY seats, tournament, round"
     )
-    return [Past(*row) for row in db.execute(query, (pool, bot))]
+    every = db.execute(query, (pool,)).fetchall()
+    return [tuple((row[0], row[1]) for row in alike) for _, alike in groupby(every, lambda row: row[2])]
+
+
+def history_after(db: Database, pool: int, tournament: int, round_number: int) -> dict[BotHash, Rated]:
+    """Return the rating of each bot after a round."""
+    query = "SELECT hash, elo, error, deals FROM history WHERE pool = ? AND tournament = ? AND round = ?"
+    return {BotHash(bot): tuple(row) for bot, *row in db.execute(query, (pool, tournament, round_number))}
 
 
 def fault_counts(db: Database, pool: int) -> dict[BotHash, int]:

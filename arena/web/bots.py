@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from arena.rating.places import placed
 from arena.records import BotHash
 from arena.store import bots, matches, overview, ratings, tournaments
 from arena.web.charts import COLOURS
@@ -91,19 +92,22 @@ def _ratings(source: Source, hashes: Sequence[BotHash]) -> list[Data]:
     for pool in source.pools:
         every = ratings.ratings(source.db, pool.id)
         past = overview.histories(source.db, pool.id) if any(one.bot in hashes for one in every) else {}
-        own = [(place, one) for place, one in enumerate(every, 1) if one.bot in hashes]
+        own = [line for line in placed(every, source.names) if line.rating.bot in hashes]
         versions = [
             {
                 **msgspec.structs.asdict(one),
-                "name": source.name(one.bot),
+                "name": line.name,
                 "elo": round(one.elo, 1),
                 "error": None if one.error is None else round(one.error, 1),
-                "place": place,
+                "provisional": one.provisional,
+                "place": line.place,
+                "shared": line.shared,
             }
-            for place, one in own
+            for line in own
+            for one in [line.rating]
         ]
         if versions:
-            curves = [curve_data(source.name(one.bot), past.get(one.bot, ())) for _, one in own]
+            curves = [curve_data(line.name, past.get(line.rating.bot, ())) for line in own]
             drawn = [curve for curve in curves if len(curve["points"]) > 1]
             page = pool_path(pool.id)
             found.append({"words": pool_words(pool), "page": page, "versions": versions, "curves": drawn[:COLOURS]})

@@ -8,6 +8,7 @@ import msgspec
 
 from arena.plan import plan_of
 from arena.rating.certainty import overall as mean
+from arena.rating.places import placed
 from arena.records import BotHash, Rating
 from arena.store import overview, ratings, tournaments
 from arena.store.overview import MatchRow
@@ -175,13 +176,14 @@ def rating_rows(
             faults[bot] = faults.get(bot, 0) + count
     changes = ratings.changes(source.db, pools[0].id) if len(pools) == 1 else _changes(past)
     rows = []
-    for place, one in enumerate(found, 1):
+    for line in placed(found, source.names):
+        one, name = line.rating, line.name
         submitted = source.submissions.get(one.bot)
-        name = source.name(one.bot)
         went = [old.elo for old in past.get(one.bot, ())]
         rows.append(
             {
-                "place": None if one.partial else place,
+                "place": line.place,
+                "shared": line.shared,
                 "ranks": one.ranks,
                 "name": name,
                 "page": bot_path(name),
@@ -192,7 +194,7 @@ def rating_rows(
                 "elo": round(one.elo, 1),
                 "error": None if one.error is None else round(one.error, 1),
                 "bound": one.bound,
-                "provisional": one.error is None,
+                "provisional": one.provisional,
                 "change": round(changes[one.bot], 1) if one.bot in changes else None,
                 "history": [round(elo) for elo in went[-_SPARK_ROUNDS:]],
                 "deals": one.deals,

@@ -12,6 +12,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from arena.rating.places import PROVISIONAL, place_text
 from arena.web import charts, replays, texts
 from arena.web.page import Page
 from arena.words import harmless
@@ -111,8 +112,10 @@ def _environment() -> Environment:
         "chart": _chart,
         "scale_of": lambda rows: charts.scale_of([(row["elo"], row["error"]) for row in rows]),
         "from_markdown": texts.html,
+        "provisional_words": f"{PROVISIONAL[0].upper()}{PROVISIONAL[1:]}.",
     }
     made.filters |= {"utc": _utc, "count": "{:,}".format, "signed": "{:+.0f}".format, "seconds": _seconds}
+    made.filters["place"] = lambda row: place_text(row["place"], row["shared"])
     return made
 
 

@@ -144,11 +144,29 @@ def test_hostile_names_stay_text(hostile: Database, tmp_path: Path) -> None:
 
 def test_the_leaderboard_tells_what_the_ratings_are(source: Source) -> None:
     data = shown(source, "leaderboard/1").data
-    assert [row["place"] for row in data["bots"]] == [1, 2, 3, 4]
+    elos = [one.elo for one in ratings.ratings(source.db, 1)]
+    assert [row["place"] for row in data["bots"]] == [1 + elos.index(elo) for elo in elos]
+    assert [row["shared"] for row in data["bots"]] == [elos.count(elo) > 1 for elo in elos]
     assert {row["author"] for row in data["bots"]} == {"zoe", HOSTILE}
     assert data["bots"][0]["language"] == "python"
     assert all(len(row["history"]) == 3 and row["change"] is not None for row in data["bots"])
     assert shown(source, "leaderboard/overall").data["overall"]
+    data["bots"][0] |= {"place": 7, "shared": True}
+    text = html(Page("leaderboard", "", data))
+    assert text.count("<b>=7</b>") == 1
+    assert "A rating is provisional, without an error bar, below 10 decks, and where it is only a bound" in text
+
+
+def test_a_provisional_rating_is_called_so_on_every_page(source: Source) -> None:
+    board = shown(source, "leaderboard/1")
+    name = board.data["bots"][0]["name"]
+    home, bot = shown(source, "index"), shown(source, f"b/{slug(name)}")
+    rows = board.data["bots"][0], home.data["leaders"][0]["bots"][0], bot.data["ratings"][0]["versions"][0]
+    for page, row in zip((board, home, bot), rows, strict=True):
+        row |= {"provisional": False, "error": 9.0, "bound": ""}
+        before = html(page).count('<i class="warn">provisional</i>')
+        row |= {"provisional": True, "error": None, "bound": ">", "ranks": None}
+        assert html(page).count('<i class="warn">provisional</i>') == before + 1
 
 
 def test_a_leaderboard_of_200_bots_is_a_page_for_everybody(source: Source) -> None:
