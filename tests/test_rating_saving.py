@@ -26,7 +26,7 @@ from arena.rules import OutcomeType, bot_seed, complete_options, deal
 from arena.schedule.seatings import seatings
 
 GREEDY = Path(__file__).parents[1] / "bots" / "greedy" / "bot.py"
-SLIPS = 0.02
+SLIPS = 0.01
 """How often NEW plays at random; else it is OLD."""
 DUE = 2.5
 
@@ -152,7 +152,7 @@ def test_what_is_saved_in_every_game(
     name: str, seats: int, old: Choose, record_property: Callable[[str, object], None]
 ) -> None:
     sets, singles = saving(name, seats, old, 1500, 60)
-    what = f"deals of a test of 20 Elo, 2 % random moves, {name}, {seats} seats: {sets:.0f} instead of {singles:.0f}"
+    what = f"deals of a test of 20 Elo, {100 * SLIPS:g} % random moves, {name}, {seats} seats: {sets:.0f} instead of {singles:.0f}"
     record_property("calibration", f"| {what} | at least {DUE} times fewer | {singles / sets:.1f} |")
     assert singles >= DUE * sets
 
