@@ -1,9 +1,10 @@
 """Compares two bots: deal sets, played and judged until a sequential test ends.
 
 A comparison is stored as a play, whose plan has hypotheses: entrant 0 is NEW, 1 is OLD, the others are the field.
-A round is one match of NEW against OLD; with a field two matches on the same decks, in which NEW and OLD take the same
-place among the same others. Rounds are judged in their order, as soon as all before them are complete, so that the
-result follows from the master seed and the bots alone, whatever was finished first or stopped meanwhile.
+A round is one match of NEW against OLD; with a field two matches on the same decks in the same seating, in which NEW
+and OLD take the same place among the same others. Rounds are judged in their order, as soon as all before them are
+complete, so that the result follows from the master seed and the bots alone, whatever was finished first or stopped
+meanwhile.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ def check_comparison(plan: Plan, entrants: int) -> None:
 
 def shape_of(plan: Plan, entrants: int) -> SetShape:
     """Return what a deal set of a comparison of so many entrants is made of."""
-    return set_shape(plan.seats, len(seatings(plan.seats, plan.seatings)), substituted=entrants > 2)
+    (game,) = plan.games
+    rules = GAMES[game]
+    outcome_type = rules.outcome_type(complete_options(rules, plan.seats, plan.games[game]))
+    legs = 1 if plan.one_leg else len(seatings(plan.seats, plan.seatings))
+    return set_shape(plan.seats, legs, substituted=entrants > 2, outcome_type=outcome_type)
 
 
 def find_comparison(

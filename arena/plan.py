@@ -63,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
         rounds: rounds, or cycles of a round robin or a gauntlet; those of earlier stages among them.
         seats: at a table.
         decks: of a match.
+        one_leg: a match has one leg; the seatings of a table come in turn, another one each round.
         avoid_same_author: a Swiss keeps bots of one author apart.
         challengers: names of a gauntlet's.
         seeds: names of a knockout's first seeds, the best first.
@@ -84,6 +85,7 @@ class Plan(msgspec.Struct, frozen=True):
     cast: Cast = Cast()
     tiebreaks: tuple[str, ...] = TIEBREAKS
     seeds: tuple[str, ...] = ()
+    one_leg: bool = False
 
     @property
     def unit(self) -> str:
@@ -188,7 +190,10 @@ def scheduled(tournament: Tournament, stage: Stage, game: str, number: int, tabl
     plan, seats = plan_of(stage), len(table)
     pool = pool_key(plan, game, seats, tournament.isolation)
     decks = tuple(derive(stage.master, "deck", game, seats, number, deck) for deck in range(plan.decks))
-    return Scheduled(pool, tuple(table), decks, seatings(seats, plan.seatings))
+    legs = seatings(seats, plan.seatings)
+    if plan.one_leg:
+        legs = (legs[(number - 1) % len(legs)],)
+    return Scheduled(pool, tuple(table), decks, legs)
 
 
 def pool_key(plan: Plan, game: str, seats: int, isolation: str) -> PoolKey:

@@ -14,9 +14,12 @@ from trio.testing import MockClock
 from arena.audit import audit
 from arena.comparison import Comparison, Judged, begin, check_comparison, find_comparison, run
 from arena.errors import ConfigError, InfraError
+from arena.games import GAMES
 from arena.plan import Plan, plan_of
+from arena.rating.gain import set_scores
 from arena.rating.sequential import LEAST_SETS, Hypotheses, Judgement
 from arena.records import BotRef
+from arena.schedule.seatings import Mode, seatings
 from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.database import open_writer, writing
@@ -26,7 +29,8 @@ from tests.fakes_executor import FakeLanes, by_hash, refs, use_fake_bots
 
 SOON = Hypotheses(0, 100)
 PAIR = Plan("round-robin", {"durak": {}}, 60, decks=2, hypotheses=SOON)
-FIELD = Plan("round-robin", {"avalanche": {}}, 5, seats=3, decks=2, seatings="rotate", hypotheses=Hypotheses(0, 60))
+FIELD = Plan("round-robin", {"avalanche": {}}, 5, seats=3, decks=2, hypotheses=Hypotheses(0, 60), one_leg=True)
+TABLES = [(name, seats) for name, game in GAMES.items() for seats in game.seats]
 
 
 @pytest.fixture(autouse=True)
@@ -99,10 +103,21 @@ def test_a_bot_that_fails_is_found_worse(db: Database, faulty: int, verdict: str
     assert tournaments.get(db, comparison.tournament.id).finished_at == 2.0
 
 
+@pytest.mark.parametrize(("name", "seats"), TABLES)
+def test_equal_bots_score_one_half_in_every_set_among_others(db: Database, name: str, seats: int) -> None:
+    turns = len(seatings(seats))
+    plan = msgspec.structs.replace(FIELD, games={name: {}}, seats=seats, rounds=turns, decks=1)
+    comparison = opened(db, plan, bots := with_a_copy(refs(seats + 2)))
+    assert play(db, comparison, bots)[0]
+    assert comparison.judgement().sets == turns
+    for number in range(1, turns + 1):
+        both = [match for match, _ in matches.tables(db, comparison.tournament.id, name, number)]
+        assert set_scores(comparison.shape, [matches.deals(db, match) for match in both]) == [comparison.shape.top // 2]
+
+
 @pytest.mark.parametrize("seats", [2, 3, 4])
-def test_equal_bots_score_one_half_in_every_set_among_others(db: Database, seats: int) -> None:
-    plan = msgspec.structs.replace(FIELD, seats=seats, rounds=17)
-    said = whole(db, plan, with_a_copy(refs(6)))
+def test_equal_bots_have_the_same_elo_among_others(db: Database, seats: int) -> None:
+    said = whole(db, msgspec.structs.replace(FIELD, seats=seats, rounds=17), with_a_copy(refs(6)))
     assert (said.sets, said.verdict) == (34, "")
     assert said.elo is not None
     assert said.elo.value == pytest.approx(0, abs=1e-6)
@@ -132,11 +147,38 @@ def test_new_and_old_sit_in_the_same_seats_of_the_same_deals(db: Database) -> No
     assert len(fields) > 1
 
 
+@pytest.mark.parametrize(("seats", "mode"), [(2, "mirror"), (3, "rotate"), (3, "mirror"), (4, "mirror")])
+def test_among_others_a_match_has_one_leg_and_the_seatings_come_in_turn(db: Database, seats: int, mode: Mode) -> None:
+    due = seatings(seats, mode)
+    plan = msgspec.structs.replace(FIELD, seats=seats, seatings=mode, rounds=2 * len(due), decks=1)
+    comparison = opened(db, plan, bots := refs(seats + 1))
+    assert play(db, comparison, bots)[0]
+    legs = []
+    for number in range(1, plan.rounds + 1):
+        for match, _ in matches.tables(db, comparison.tournament.id, "avalanche", number):
+            stored = matches.match(db, match)
+            assert stored is not None
+            legs.append(stored.legs)
+    assert legs == [(seating,) for seating in due * 2 for _ in ("NEW", "OLD")]
+
+
+def test_a_comparison_in_all_seatings_at_once_is_another_one(db: Database) -> None:
+    """What was stored before seatings came in turn is still told and verified, but it does not go on."""
+    before = msgspec.structs.replace(FIELD, one_leg=False, seatings="rotate")
+    said = whole(db, before, bots := with_a_copy(refs(4)))
+    assert said.sets == 10
+    (tournament,) = tournaments.tournaments(db, "play")
+    assert Comparison(db, tournament).shape.deals == 6
+    assert [difference for _, found in audit(db, [tournament]) for difference in found] == []
+    assert find_comparison(db, before, entered(db, FIELD, bots), "none", None) == tournament
+    assert find_comparison(db, FIELD, entered(db, FIELD, bots), "none", None) is None
+
+
 def test_nothing_of_it_is_rated_and_all_of_it_is_verified(db: Database) -> None:
     whole(db, FIELD, refs(4))
     assert ratings.pools(db) == []
     found = list(audit(db, tournaments.tournaments(db, "play")))
-    assert sum(deals for deals, _ in found) == 5 * 2 * 2 * 3
+    assert sum(deals for deals, _ in found) == 5 * 2 * 2
     assert [difference for _, differences in found for difference in differences] == []
 
 

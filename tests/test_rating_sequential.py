@@ -54,6 +54,25 @@ def test_a_substitution_is_scored_by_the_difference() -> None:
     assert set_scores(shape, [old, new]) == [1, 4]
 
 
+def test_where_only_one_loses_no_bot_gains_all_points() -> None:
+    """At four seats it gets four half points for a deal, two from the loser and one from each other, or none."""
+    shape = set_shape(4, 1, substituted=True, outcome_type="single_loser")
+    assert shape == SetShape(12, 2, True, 2)
+    won, lost = (Placing(0, 0, (0, 1, 2, 3), places) for places in ((1, 4, 1, 1), (4, 1, 1, 1)))
+    assert set_scores(shape, [[won], [lost]]) == [shape.top - shape.spare]
+    assert set_scores(shape, [[lost], [won]]) == [shape.spare]
+    assert set_shape(2, 2, substituted=False, outcome_type="single_loser") == PAIR
+
+
+def test_scores_that_cannot_be_need_no_ruling_out() -> None:
+    """What is sooner known, but a score beyond, after several faults in a deal, is counted as it is."""
+    narrow, wide = SetShape(12, 2, True, 2), SetShape(12, 2, True)
+    assert judged([6] * 500, LOGISTIC, narrow).sets < 0.7 * judged([6] * 500, LOGISTIC, wide).sets
+    beyond = [6, 0, 12] * 100
+    assert judged(beyond, LOGISTIC, narrow).llr == pytest.approx(judged(beyond, LOGISTIC, wide).llr, rel=1e-4)
+    assert "beyond 463" in check_hypotheses(Hypotheses(0, 500, logistic=True), narrow)
+
+
 def test_both_units_are_one_for_equal_bots_without_ties() -> None:
     for substituted in (False, True):
         deals = 4

@@ -72,7 +72,7 @@ def compare(
     decks: Annotated[int, typer.Option("--decks", help="Of a match; each is a deal set.", min=1)] = DECKS,
     max_sets: Annotated[int, typer.Option("--max-sets", help="End undecided after about so many.", min=1)] = MAX_SETS,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A rule option, as option=value.")] = None,
-    seatings: Annotated[Mode, typer.Option("--seatings", help="Who sits where in the legs.")] = "mirror",
+    seatings: Annotated[Mode, typer.Option("--seatings", help="Who sits where; with a field, in turn.")] = "mirror",
     seed: Annotated[int | None, typer.Option("--seed", help="Practice: repeatable decks (--trusted).", min=0)] = None,
     again: Annotated[bool, typer.Option("--again", help="Play another one, though this one is over.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Matches at a time; the cores by default.")] = None,
@@ -177,7 +177,7 @@ async def _players(
         raise ConfigError(f"--field: {', '.join(twice)} is one of the two that are compared; name others")
     others = {other.ref.hash: other for other in named if other.ref.hash not in both}
     field = [(other.ref.name, others[bot]) for bot, other in sorted(others.items())]
-    plan = msgspec.structs.replace(asked.plan, games={game: options})
+    plan = msgspec.structs.replace(asked.plan, games={game: options}, one_leg=bool(field))
     return [(asked.new, new), (asked.old, old), *field], plan
 
 

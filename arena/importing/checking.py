@@ -127,7 +127,8 @@ def check_match(read: Lines, game: str, line: lines.Scheduled, plan: Plan) -> No
     read.check(seats in (plan.seats, plan.seats - 1), f"a table of {seats}, but tables have {plan.seats} seats")
     read.check(len(line.decks) == plan.decks, f"{len(line.decks)} decks, but a match has {plan.decks}")
     circles = 1 if seats == 2 else 2
-    legs = {"rotate": seats, "mirror": circles * seats, "all": math.factorial(seats)}[plan.seatings]
+    seatings = {"rotate": seats, "mirror": circles * seats, "all": math.factorial(seats)}[plan.seatings]
+    legs = 1 if plan.one_leg else seatings
     read.check(len(line.legs) == legs, f"{len(line.legs)} legs, but a match has {legs}")
     for leg in line.legs:
         read.check(sorted(leg) == list(range(seats)), f"{list(leg)} is no seating of {seats}")

@@ -11,18 +11,23 @@ from collections.abc import Sequence
 
 from arena.rating.sequential import SetShape
 from arena.records import Placing
+from arena.rules import OutcomeType
 
 
-def set_shape(seats: int, legs: int, *, substituted: bool) -> SetShape:
+def set_shape(seats: int, legs: int, *, substituted: bool, outcome_type: OutcomeType = "ranking") -> SetShape:
     """Return what a deal set is made of.
 
     Args:
         seats: of a table; NEW and OLD meet only at tables of 2.
         legs: of a match.
         substituted: NEW and OLD play the set in two matches, each in the same seat among the same others.
+        outcome_type: of the game; where only one loses, those who do not tie, and no bot wins all points of a deal.
     """
     most = 2 * (seats - 1) * legs
-    return SetShape(2 * most, 2 * legs, True) if substituted else SetShape(most, legs)
+    if not substituted:
+        return SetShape(most, legs)
+    spare = (seats - 2) * legs if outcome_type == "single_loser" else 0
+    return SetShape(2 * most, 2 * legs, True, spare)
 
 
 def set_scores(shape: SetShape, played: Sequence[Sequence[Placing]]) -> list[int]:

@@ -71,11 +71,13 @@ class SetShape(msgspec.Struct, frozen=True):
         deals: played for one set.
         substituted: NEW and OLD do not meet, but take the same seat among others; only half of what each gains over
             the field is then in a score.
+        spare: no score is nearer to the ends of the scale than this, unless several bots of a deal fault.
     """
 
     top: int
     deals: int
     substituted: bool = False
+    spare: int = 0
 
     def score_of(self, elo: float) -> float:
         """Return the mean score, 0 to 1, that a logistic difference stands for."""
@@ -140,7 +142,8 @@ def check_hypotheses(hypotheses: Hypotheses, shape: SetShape) -> str:
         return f"elo1 ({hypotheses.elo1:g}) must be more than elo0 ({hypotheses.elo0:g})"
     if min(hypotheses.alpha, hypotheses.beta) <= 0 or hypotheses.alpha + hypotheses.beta >= 1:
         return f"alpha ({hypotheses.alpha:g}) and beta ({hypotheses.beta:g}) must be above 0 and below 1 together"
-    most = 4 * _ELO if hypotheses.logistic else shape.normalised_of(LARGEST_EFFECT)
+    reach = 1 - 2 * shape.spare / shape.top  # a mean beyond all possible scores cannot be tested
+    most = 4 * _ELO * reach if hypotheses.logistic else shape.normalised_of(LARGEST_EFFECT)
     for name, value in (("elo0", hypotheses.elo0), ("elo1", hypotheses.elo1)):
         if abs(value) > most:
             return f"{name} ({value:g}) is beyond {most:.0f}, where this test loses its meaning"
@@ -187,7 +190,7 @@ class SequentialTest:
 
     def _llrs(self, prefixes: Floats) -> Floats:
         h, shape = self._hypotheses, self._shape
-        seen, values = _weights(prefixes)
+        seen, values = _weights(prefixes, shape.spare)
         if h.logistic:
             return llr(seen, values, shape.score_of(h.elo0), shape.score_of(h.elo1), fitted_mean)
         return llr(seen, values, shape.effect_of(h.elo0), shape.effect_of(h.elo1), fitted_effect)
@@ -215,7 +218,7 @@ class SequentialTest:
         return (shape.score_of(h.elo0) - 0.5) / sigma, (shape.score_of(h.elo1) - 0.5) / sigma
 
     def _moments(self) -> tuple[float, float]:
-        counts, values = _weights(self._counts)
+        counts, values = _weights(self._counts, self._shape.spare)
         mean, sigma = moments(counts / counts.sum(), values)
         return float(mean), float(sigma)
 
@@ -288,10 +291,10 @@ class _Ladder:
         return self._squares / self._sum / 2 if self._sum else 0.0
 
 
-def _weights(counts: Floats) -> tuple[Floats, Floats]:
-    """Return the columns of counts that matter, the ends never without weight, and their scores from 0 to 1."""
-    matters = counts.reshape(-1, counts.shape[-1]).max(axis=0) > 0
-    matters[[0, -1]] = True
-    weights = counts[..., matters].astype(np.float64)
-    weights[..., [0, -1]] = np.maximum(weights[..., [0, -1]], _FLOOR)
-    return weights, np.flatnonzero(matters) / (counts.shape[-1] - 1)
+def _weights(counts: Floats, spare: int) -> tuple[Floats, Floats]:
+    """Return the columns of counts that matter, the possible ends never without weight, and their scores, 0 to 1."""
+    ends = [spare, -1 - spare]
+    weights = counts.astype(np.float64)
+    weights[..., ends] = np.maximum(weights[..., ends], _FLOOR)
+    matters = weights.reshape(-1, counts.shape[-1]).max(axis=0) > 0
+    return weights[..., matters], np.flatnonzero(matters) / (counts.shape[-1] - 1)

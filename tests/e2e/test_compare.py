@@ -89,7 +89,7 @@ def test_a_comparison_among_others_stays_open_at_its_cap_and_travels(site: Path)
     assert told.stdout.startswith("undecided: ")
     assert "field       knave, random" in told.stdout or "field       random, knave" in told.stdout
     assert "Elo         +0.0 ± " in told.stdout
-    assert "sets        4 of 6 deals" in told.stdout
+    assert "sets        4 of 2 deals" in told.stdout
     assert " begins · OLD greedy (" in told.stderr
 
     another = json.loads(arena(*named, "--again", "--json").stdout.splitlines()[-1])
