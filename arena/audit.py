@@ -208,7 +208,7 @@ def _check_history(db: Database, pool: PoolRow) -> Iterator[Difference]:
         yield Difference(f"pool {pool.id}", "deals of all rounds of its history", str(deals), str(pool.deals))
 
 
-def _is_like(kept: ratings.Rated | None, due: ratings.Rated | None) -> bool:
+def _is_like(kept: ratings.Numbers | None, due: ratings.Numbers | None) -> bool:
     """Tell whether two ratings are the same, but for the last digit, which the order of arrival may move."""
     if kept is None or due is None or kept[2] != due[2] or (kept[1] is None) != (due[1] is None):
         return False

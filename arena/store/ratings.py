@@ -18,7 +18,7 @@ from arena.records import BotHash, PoolKey, Rating
 RoundOf: TypeAlias = tuple[int, int]
 """A round of a pool: the id of its tournament, and its number."""
 
-Rated: TypeAlias = tuple[float, float | None, int]
+Numbers: TypeAlias = tuple[float, float | None, int]
 """Elo, its error and the number of deals."""
 
 
@@ -194,7 +194,7 @@ def rounds(db: Database, pool: int) -> list[tuple[RoundOf, ...]]:
     return [tuple((row[0], row[1]) for row in alike) for _, alike in groupby(every, lambda row: row[2])]
 
 
-def history_after(db: Database, pool: int, tournament: int, round_number: int) -> dict[BotHash, Rated]:
+def history_after(db: Database, pool: int, tournament: int, round_number: int) -> dict[BotHash, Numbers]:
     """Return the rating of each bot after a round."""
     query = "SELECT hash, elo, error, deals FROM history WHERE pool = ? AND tournament = ? AND round = ?"
     return {BotHash(bot): tuple(row) for bot, *row in db.execute(query, (pool, tournament, round_number))}
