@@ -520,6 +520,10 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "an extension of other rules": (another_stage(seatings="rotate"), "it is no extension of stage 1"),
     "an extension backwards": (another_stage(rounds=0), "rounds is 0, not 1"),
     "an extension too early": (second_stage_first, "it is finished before stage 1"),
+    "the numbers of others": (
+        lambda found: of_kind(found, "stage")[1].update(first_match=1),
+        "before it, stage 1 has the numbers of another's matches",
+    ),
     "no deal": (without("deal"), r"before it, match \d+ has 1 of its 2 deals"),
     "no match": (without("match"), "deal 0-0, but deal 0-2 of match"),
     "unknown schema": (change("bot", schema="arena.export.virus/1"), "Invalid value 'arena.export.virus/1'"),
@@ -597,6 +601,15 @@ REFUSED: dict[str, tuple[Callable[[list[Line]], object], str]] = {
         "spring is finished, but has 9 of its 99 matches",
     ),
 }
+
+
+def test_a_file_of_an_older_arena_is_read(everything_of: bytes, db: Database) -> None:
+    def older(data: bytes) -> bytes:
+        return re.sub(rb',"(first_match|order)":\d+', b"", data)
+
+    assert len(older(everything_of)) < len(everything_of)
+    imported(db, older(everything_of))
+    assert older(exported(db)) == older(everything_of)
 
 
 @pytest.mark.parametrize("what", sorted(REFUSED))

@@ -24,7 +24,7 @@ from arena.plan import Plan, final_standings, plan_of, round_after
 from arena.records import BotRef
 from arena.rules import Value
 from arena.store import bots as kept_bots
-from arena.store import corrections, matches, tournaments
+from arena.store import corrections, matches, ratings, tournaments
 from arena.store.database import open_reader, open_writer, writing
 from arena.store.tournaments import Entrant, Tournament
 from arena.tournament import RoundComplete, run
@@ -180,6 +180,25 @@ def test_an_extended_tournament_is_exported_and_imported_whole(db: Database, tmp
         assert sorted(points[0]) == sorted(points[1])
         (difference,) = changes(other, stored(other), plan_of(stored(other)), as_bots(refs(4)), "none")
         assert (difference.text[:26], difference.allowed) == ("it was imported unfinished", False)
+
+
+def test_tournaments_that_took_turns_are_exported_and_imported_whole(db: Database, tmp_path: Path) -> None:
+    for name in ("spring", "autumn"):
+        begin(db, SWISS, refs(4), name=name)
+        assert not play(db, name, report=stop_after(1, lanes := FakeLanes()), lanes=lanes, bots=4)
+    assert play(db, "spring", bots=4)
+    extend(db, stored(db), replace(SWISS, rounds=4), as_bots(refs(4)), 3.0)
+    assert play(db, "autumn", bots=4)
+    assert play(db, "spring", bots=4)
+    lines = [msgspec.json.encode(line) + b"\n" for line in everything(db)]
+    with open_writer(tmp_path / "other.db") as other:
+        done = import_everything(other, begin_import(io.BytesIO(b"".join(lines)), "all.ndjson"), lambda _: None)
+        assert done.unverified == 0
+        assert [msgspec.json.encode(line) + b"\n" for line in everything(other)] == lines
+        for pool, copy in zip(ratings.pools(db), ratings.pools(other), strict=True):
+            assert ratings.rounds(db, pool.id) == ratings.rounds(other, copy.id)
+            assert ratings.changes(db, pool.id) == ratings.changes(other, copy.id)
+            assert ratings.ratings(db, pool.id) == ratings.ratings(other, copy.id)
 
 
 @pytest.mark.parametrize("plan", [SWISS, ROBIN], ids=repr)

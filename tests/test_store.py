@@ -713,6 +713,8 @@ SCANS = {
     "ratings.pools": "every pool is asked for, and there are few",
     "tournaments.add_stage": "few stages, once for each",
     "tallies.fill": "every round, once after a migration",
+    "tournaments.complete_round": "few rounds, once for each, beside all the deals of one",
+    "tournaments.completed": "every one is asked for, by an import",
     "tournaments.create": "few tournaments, once for each",
     "tournaments.players": "those of all tournaments, when none is given",
     "tournaments.tournaments": "every one is asked for",
@@ -801,6 +803,8 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
             lambda: tournaments.add_stage(db, spring.id, msgspec.structs.replace(stage, number=2, players=(0, 1)))
         ],
         "tournaments.add_round": [lambda: schedule(db, spring, 2)],
+        "tournaments.completed": [lambda: tournaments.completed(db)],
+        "tournaments.completions": [lambda: tournaments.completions(db, spring.id, "durak")],
         "tournaments.complete_round": [lambda: tournaments.complete_round(db, spring.id, "durak", 1)],
         "tournaments.create": [lambda: tournaments.create(db, bee, [Entrant(0, "a", A, ("durak",))])],
         "tournaments.entrants": [lambda: tournaments.entrants(db, spring.id)],

@@ -57,13 +57,16 @@ def _tournament(db: Database, one: Tournament) -> Iterator[lines.Line]:
             match_count=stage.match_count,
             created_at=stage.created_at,
             finished_at=stage.finished_at,
+            first_match=stage.first_match,
         )
     for entrant in tournaments.entrants(db, one.id):
         yield lines.Entrant(entrant.name, entrant.hash, entrant.games)
     told: set[int] = set()
     stages = {game: tournaments.round_stages(db, one.id, game) for game in plan_of(one).games}
+    order = {game: tournaments.completions(db, one.id, game) for game in stages}
     for game, played, numbers in published(db, one, void=True):
-        yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes)
+        nth = order[game].get(played.number, 0)
+        yield lines.Round(game, played.number, stages[game][played.number - 1], played.byes, nth)
         pools = ratings.pools_of_round(db, one.id, game, played.number)
         types = {pool.seats: pool.outcome_type for _, pool in pools}
         for number in numbers:

@@ -98,6 +98,7 @@ class Stage(_Line, frozen=True, tag="arena.export.stage/1"):
     Attributes:
         salt: with `master`, only once it is finished.
         players: the numbers of the entrants that play in it.
+        first_match: the number of its first match; where none is named, the first that is free.
     """
 
     plan: Plan
@@ -109,6 +110,7 @@ class Stage(_Line, frozen=True, tag="arena.export.stage/1"):
     match_count: Annotated[int, Meta(ge=0, le=10_000_000)]
     created_at: Time
     finished_at: Time | None
+    first_match: Count = 0
 
 
 class Entrant(_Line, frozen=True, tag="arena.export.entrant/1"):
@@ -120,12 +122,17 @@ class Entrant(_Line, frozen=True, tag="arena.export.entrant/1"):
 
 
 class Round(_Line, frozen=True, tag="arena.export.round/1"):
-    """A complete round of a game of the tournament; numbers count from 1."""
+    """A complete round of a game of the tournament; numbers count from 1.
+
+    Attributes:
+        order: the how many-th of all rounds it was to be completed; 0 where that is not known.
+    """
 
     game: Short
     number: Index
     stage: Index
     byes: Annotated[tuple[Index, ...], Meta(max_length=10_000)]
+    order: Count = 0
 
 
 class Scheduled(_Line, frozen=True):

@@ -73,6 +73,7 @@ def check_stage(read: Lines, line: lines.Stage, before: Tournament) -> Stage:
         match_count=line.match_count,
         players=line.players,
         finished_at=line.finished_at,
+        first_match=line.first_match,
     )
 
 

@@ -32,7 +32,7 @@ from arena.store import bots, matches, ratings, tournaments
 from arena.store.corrections import Correction, corrections
 from arena.store.corrections import add as add_correction
 from arena.store.database import writing
-from arena.store.tournaments import Entrant, Scheduled, Tournament
+from arena.store.tournaments import Entrant, Scheduled, Stage, Tournament
 from arena.verify import Difference, stage_name
 
 _SHOWN_CHARACTERS = 200
@@ -80,7 +80,7 @@ class _Import:
         self.told = told
         self.done = Imported()
         self.bots: set[str] = set()
-        self._collectors: dict[int, Collector] = {}
+        self._numbers: list[range] = []  # of the matches of each stage
 
     def run(self) -> Imported:
         for bot in self.read.all_of(lines.Bot):
@@ -89,6 +89,7 @@ class _Import:
             self._add_submission(one)
         for line in self.read.all_of(lines.Tournament):
             self._add_tournament(line)
+        self._rate()
         end = self.read.need(lines.End)
         before = self.read.number - 1
         self.read.check(end.lines == before, f"says that {end.lines} lines are before it, but there are {before}")
@@ -130,6 +131,8 @@ class _Import:
             stored = tournaments.get(self.db, tournaments.create(self.db, checked, entrants))
         except ConfigError:
             raise self.read.problem(f"before it, tournament {line.name} is there a second time") from None
+        for stage in checked.stages:
+            self._keep_numbers(stage)
         read = _Rounds(self.db, self.read, stored, entrants)
         for played in self.read.all_of(lines.Round):
             read.add(played)
@@ -149,7 +152,15 @@ class _Import:
             self.read.check(is_open or has == due, text)
         self.told(stored.name)
         self._verify(stored)
-        self._rate(stored)
+
+    def _keep_numbers(self, stage: Stage) -> None:
+        """Keep the numbers of a stage's matches, if the file says which they are, for it alone."""
+        if not stage.first_match:
+            return
+        own = range(stage.first_match, stage.first_match + stage.match_count)
+        is_free = all(max(own.start, one.start) >= min(own.stop, one.stop) for one in self._numbers)
+        self.read.check(is_free, f"before it, stage {stage.number} has the numbers of another's matches")
+        self._numbers.append(own)
 
     def _verify(self, stored: Tournament) -> None:
         """Execute all deals of a tournament again and mark those that do not come out the same."""
@@ -173,26 +184,17 @@ class _Import:
             for deck, leg in chosen:
                 self.done.unverified += matches.mark_unverified(self.db, number, deck, leg, reason)
 
-    def _rate(self, stored: Tournament) -> None:
-        """Rate the pools of a tournament after each of its rounds, as if it had been played here."""
-        if stored.kind == "play":
-            return
-        for game in plan_of(stored).games:
-            for played, _ in tournaments.rounds(self.db, stored.id, game):
-                only = stored.id, game, played.number
-                for pool, key in ratings.pools_of_round(self.db, *only):
-                    collector = self._collectors.setdefault(pool, Collector(key.outcome_type))
-                    collector.add(matches.rated_deals(self.db, pool, only))
-                    fitted = rate_collected(collector)
-                    ratings.save(
-                        self.db,
-                        pool,
-                        stored.id,
-                        played.number,
-                        fitted.ratings,
-                        collector.taken,
-                        certainty=fitted.certainty,
-                    )
+    def _rate(self) -> None:
+        """Rate the pools after each round, in the order in which they were completed where they were played."""
+        collectors: dict[int, Collector] = {}
+        for tournament, game, number in tournaments.completed(self.db):
+            only = tournament, game, number
+            for pool, key in ratings.pools_of_round(self.db, *only):
+                collector = collectors.setdefault(pool, Collector(key.outcome_type))
+                collector.add(matches.rated_deals(self.db, pool, only))
+                fitted = rate_collected(collector)
+                found, taken, certainty = fitted.ratings, collector.taken, fitted.certainty
+                ratings.save(self.db, pool, tournament, number, found, taken, certainty=certainty)
 
 
 class _Rounds:
@@ -235,7 +237,7 @@ class _Rounds:
             matches.mark_void(self._db, void.id, "")  # its correction, which follows, says why
             self.never_played.add(void.id)
         if self._stored.kind == "tournament":
-            tournaments.complete_round(self._db, self._stored.id, line.game, due)
+            tournaments.complete_round(self._db, self._stored.id, line.game, due, line.order)
 
     @property
     def _may_repeat(self) -> bool:

@@ -145,7 +145,7 @@ def published_matches(db: Database, numbers: Collection[int]) -> set[int]:
 def progress(db: Database, tournament: int) -> list[Progress]:
     """Return how far each game of a tournament is that has a round."""
     query = (
-        "SELECT r.game, count(*), sum(r.complete), (SELECT count(*) FROM match m WHERE m.tournament = r.tournament "
+        "SELECT r.game, count(*), sum(r.complete > 0), (SELECT count(*) FROM match m WHERE m.tournament = r.tournament "
         "AND m.game = r.game AND m.state != 'scheduled') FROM round r WHERE r.tournament = ? GROUP BY r.game"
     )
     return [Progress(*row) for row in db.execute(query, (tournament,))]

@@ -183,12 +183,12 @@ def history(db: Database, pool: int, bot: BotHash) -> list[Past]:
 def rounds(db: Database, pool: int) -> list[tuple[RoundOf, ...]]:
     """Return the rounds after which a pool was rated, in the order in which they were completed.
 
-    Each brings more deals, so their number tells the order. Rounds with the same number are together: what follows on
-    the first of them brought nothing that is rated.
+    Rounds with the same number of deals are together: what follows on the first of them brought nothing that is rated.
     """
     query = (
-        "SELECT tournament, round, sum(deals) AS seats FROM history WHERE pool = ? GROUP BY tournament, round "
-        "ORDER BY seats, tournament, round"
+        "SELECT h.tournament, h.round, sum(h.deals) AS seats FROM history h JOIN pool p ON p.id = h.pool "
+        "LEFT JOIN round r ON r.tournament = h.tournament AND r.game = p.game AND r.number = h.round WHERE h.pool = ? "
+        "GROUP BY h.tournament, h.round ORDER BY coalesce(r.complete, 0), seats, h.tournament, h.round"
     )
     every = db.execute(query, (pool,)).fetchall()
     return [tuple((row[0], row[1]) for row in alike) for _, alike in groupby(every, lambda row: row[2])]

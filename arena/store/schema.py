@@ -2,7 +2,8 @@
 
 Times are seconds since the epoch in UTC, or microseconds where a name ends in `_us`. `match.decks` is the concatenation
 of 32-byte deck keys; `deal.seating` and `deal.places` are one byte a seat; `deal.record` is a `DealRecord`, msgpack
-compressed with zlib; `log.text` is compressed too. Those of `fit` are float64, the lower
+compressed with zlib; `log.text` is compressed too. `round.complete` is 0, or the how many-th round it was to be
+completed (1 for all in a database of an older arena). Those of `fit` are float64, the lower
 triangle of a matrix.
 """
 

@@ -80,7 +80,7 @@ class Tournament(msgspec.Struct, frozen=True):
 
 
 def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) -> int:
-    """Store a new tournament and return its id; that and the ids of its matches are set here.
+    """Store a new tournament and return its id; that and the ids of its matches are set here, unless those are known.
 
     Everybody plays in a stage that names no players.
 
@@ -100,10 +100,11 @@ def create(db: Database, tournament: Tournament, entrants: Sequence[Entrant]) ->
 
 
 def add_stage(db: Database, tournament: int, stage: Stage) -> None:
-    """Store a stage of a tournament; the first match's id is set here."""
+    """Store a stage of a tournament; the first match's id is set here, unless it is known from elsewhere."""
     row = {"tournament": tournament, **msgspec.structs.asdict(stage)}
     row["players"] = msgspec.json.encode(stage.players).decode()
-    row["first_match"] = db.execute("SELECT coalesce(max(first_match + match_count), 1) FROM stage").fetchone()[0]
+    if not stage.first_match:
+        row["first_match"] = db.execute("SELECT coalesce(max(first_match + match_count), 1) FROM stage").fetchone()[0]
     db.execute(_insert("stage", row), row)
 
 
@@ -204,13 +205,17 @@ def add_match(db: Database, number: int, tournament: int, game: str, round_numbe
         db.execute("INSERT INTO place VALUES (?, ?, ?, ?)", (number, place, tournament, entrant))
 
 
-def complete_round(db: Database, tournament: int, game: str, number: int) -> None:
-    """Mark a round as complete, as all its matches are played, and keep what they come to."""
+def complete_round(db: Database, tournament: int, game: str, number: int, order: int = 0) -> None:
+    """Mark a round as complete, as all its matches are played, and keep what they come to.
+
+    Args:
+        order: the how many-th round of all it was to be so, where that is known from elsewhere.
+    """
     from arena.store import tallies  # numpy takes a tenth of a second, which commands that only read need not pay
 
-    db.execute(
-        "UPDATE round SET complete = 1 WHERE tournament = ? AND game = ? AND number = ?", (tournament, game, number)
-    )
+    order = order or int(db.execute("SELECT coalesce(max(complete), 0) + 1 FROM round").fetchone()[0])
+    query = "UPDATE round SET complete = ? WHERE tournament = ? AND game = ? AND number = ?"
+    db.execute(query, (order, tournament, game, number))
     tallies.add(db, tournament, game, number)
 
 
@@ -237,6 +242,21 @@ def rounds(db: Database, tournament: int, game: str) -> list[tuple[Round, bool]]
             (tournament, game),
         )
     ]
+
+
+def completed(db: Database) -> list[tuple[int, str, int]]:
+    """Return tournament, game and number of all complete rounds of tournaments, in the order of their completion."""
+    query = (
+        "SELECT r.tournament, r.game, r.number FROM round r JOIN tournament t ON t.id = r.tournament "
+        "AND t.kind = 'tournament' WHERE r.complete ORDER BY r.complete, r.tournament, r.game, r.number"
+    )
+    return [(tournament, game, number) for tournament, game, number in db.execute(query)]
+
+
+def completions(db: Database, tournament: int, game: str) -> dict[int, int]:
+    """Return the how many-th round of all each complete round of a game was, by its number."""
+    query = "SELECT number, complete FROM round WHERE tournament = ? AND game = ? AND complete"
+    return dict(db.execute(query, (tournament, game)).fetchall())
 
 
 def round_stages(db: Database, tournament: int, game: str) -> list[int]:
