@@ -14,6 +14,7 @@ from sqlite_utils import Database
 from trio.testing import MockClock
 from typer.testing import CliRunner, Result
 
+from arena.cli.cells import change_cell
 from arena.cli.commands import app
 from arena.plan import Plan
 from arena.rules import Value
@@ -154,8 +155,10 @@ def test_a_pool_without_the_anchor_keeps_its_mean(site: Path) -> None:
     assert [pool["anchored"] for pool in told["pools"]] == [False, True]
     mean = {bot["name"]: bot["elo"] for bot in document("leaderboard", "--db", site)["overall"]["bots"]}
     assert {bot["name"]: bot["elo"] for bot in told["overall"]["bots"]} == mean
-    said = arena("leaderboard", "--anchor", "bot-3=1200", "--db", site).stderr
-    assert "without bot-3, so with mean 1500: avalanche" in said
+    said = arena("leaderboard", "--anchor", "bot-3=1200", "--db", site)
+    assert "bot-3 is not rated in all of them, so with mean 1500: overall, avalanche 2 seats\n" in said.stderr
+    assert re.search(r"^durak .* · Elo and ± against bot-3 = 1200$", said.stdout, re.MULTILINE)
+    assert said.stdout.count("against bot-3") == 1
 
 
 @pytest.mark.parametrize("text", ["bot-1", "=5", "bot-1=", "bot-1=nan", "bot-1=1e3", "bot-1=1234567"])
@@ -189,8 +192,18 @@ def test_bots_that_never_met_are_told_apart_by_the_prior_alone(tmp_path: Path, m
     with open_writer(path) as db:
         play(db, "spring", Plan("swiss", {"avalanche": {}}, 1, decks=5), 4)
     said = arena("los", "--db", path)
-    assert re.search(r"avalanche: results link \d groups only", said.stderr)
+    groups = r"avalanche 2 seats: results link the bots in \d groups only; how far these are apart rests on the prior"
+    assert re.search(groups, said.stderr)
+    assert re.search(groups, arena("leaderboard", "--db", path).stderr)
     assert "n/a" in said.stdout, "five decks are too few"
+    assert "n/a: one of the two has fewer than 10 decks" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), [(None, "new"), (0.0, "0"), (-0.4, "0"), (0.4, "0"), (-0.6, "-1"), (10.2, "+10")]
+)
+def test_a_change_that_rounds_to_nothing_is_nothing(change: float | None, told: str) -> None:
+    assert change_cell({"change": change}) == told
 
 
 def test_what_an_older_arena_fitted_has_no_likelihoods_yet(site: Path, tmp_path: Path) -> None:

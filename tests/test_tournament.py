@@ -518,6 +518,7 @@ def test_a_plan_comes_back_from_the_store_as_it_was(db: Database) -> None:
         "avoid_same_author",
         "challengers",
         "cast",
+        "one_leg",
         "seeds",
         "tiebreaks",
         "rounds",

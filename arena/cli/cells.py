@@ -26,6 +26,14 @@ def elo_cell(row: Mapping[str, object]) -> str:
     return f"{bound}{row['elo']:.0f}{'?' if row['provisional'] and not bound else ''}"
 
 
+def change_cell(row: Mapping[str, object]) -> str:
+    """Return what the last round changed."""
+    if row["change"] is None:
+        return "new"
+    shown = f"{row['change']:+.0f}"
+    return "0" if shown[1:] == "0" else shown
+
+
 def error_cell(row: Mapping[str, object]) -> str:
     """Return half of the 95 % interval."""
     return "n/a" if row["error"] is None else f"{row['error']:.0f}"

@@ -12,7 +12,7 @@ import typer
 from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, InBrowser, Json, app
-from arena.cli.cells import elo_cell, error_cell, place_cell, ranks_cell
+from arena.cli.cells import change_cell, elo_cell, error_cell, place_cell, ranks_cell
 from arena.cli.output import emit_json, emit_table, faults_cell, say, say_unverified
 from arena.errors import ConfigError
 from arena.games import PRESETS
@@ -53,12 +53,14 @@ def leaderboard(
         return
     for board in boards:
         _show(board.rows, board.title())
+        say_groups(board.pool, board.certainty)
     if not boards:
         say("no results are rated yet; they are once a round of a tournament is complete: arena run")
     if not game and len(chosen) > 1:
         _show(mean, "overall · mean over " + ", ".join(" ".join(pool_words(pool)[:-3]) for pool in chosen))
-    if free := [board for board in boards if held and not board.is_anchored]:
-        say(f"without {held and held[0]}, so with mean 1500: {', '.join(board.pool.key.game for board in free)}")
+    if held and (free := [board.pool for board in boards if not board.is_anchored]):
+        named = ["overall"] * (not game and len(chosen) > 1) + [" ".join(pool_words(pool)[:-2]) for pool in free]
+        say(f"{held[0]} is not rated in all of them, so with mean 1500: {', '.join(named)}")
     say_unverified(sum(board.pool.unverified for board in boards), sum(board.pool.deals for board in boards))
     if any(row["provisional"] for board in boards for row in board.rows):
         say(f"{PROVISIONAL}; ? marks the others")
@@ -129,6 +131,15 @@ def pool_words(pool: PoolRow) -> list[str]:
     ]
 
 
+def say_groups(pool: PoolRow, certainty: Certainty | None) -> None:
+    """Say on stderr if results do not link all bots of a pool."""
+    if certainty is not None and len(certainty.groups) > 1:
+        say(
+            f"{' '.join(pool_words(pool)[:-2])}: results link the bots in {len(certainty.groups)} groups only; how far "
+            "these are apart rests on the prior alone"
+        )
+
+
 class _Board(msgspec.Struct, frozen=True):
     """The leaderboard of a pool.
 
@@ -140,7 +151,7 @@ class _Board(msgspec.Struct, frozen=True):
     pool: PoolRow
     ratings: tuple[Rating, ...]
     certainty: Certainty | None
-    is_anchored: bool
+    anchor: tuple[str, float] | None
     rows: list[dict[str, object]]
 
     @classmethod
@@ -151,7 +162,11 @@ class _Board(msgspec.Struct, frozen=True):
         if anchor and held:
             found = anchored(found, certainty, held[0], anchor[1])
         rows = _rows(found, db, [pool], ratings.changes(db, pool.id))
-        return cls(pool, found, certainty, bool(held), rows)
+        return cls(pool, found, certainty, anchor if held else None, rows)
+
+    @property
+    def is_anchored(self) -> bool:
+        return self.anchor is not None
 
     @property
     def design_effect(self) -> float | None:
@@ -159,7 +174,8 @@ class _Board(msgspec.Struct, frozen=True):
 
     def title(self) -> str:
         worth = [] if self.design_effect is None else [f"decks shared: worth {self.design_effect:.1f} times the deals"]
-        return " · ".join([*pool_words(self.pool), *worth])
+        against = [f"Elo and ± against {self.anchor[0]} = {self.anchor[1]:g}"] if self.anchor else []
+        return " · ".join([*pool_words(self.pool), *worth, *against])
 
     def document(self) -> dict[str, object]:
         linked = None if self.certainty is None else len(self.certainty.groups)
@@ -213,14 +229,13 @@ def _show(rows: Sequence[Mapping[str, object]], title: str) -> None:
     has_ranks = any(row["rank_low"] is not None for row in rows)
 
     def cells(row: Mapping[str, object]) -> list[object]:
-        change = row["change"]
         return [
             place_cell(row),
             *([ranks_cell(row)] if has_ranks else []),
             row["name"],
             elo_cell(row),
             error_cell(row),
-            *(["new" if change is None else f"{change:+.0f}"] if has_changes else []),
+            *([change_cell(row)] if has_changes else []),
             row["deals"],
             row["wins"],
             faults_cell(int(str(row["faults"]))),

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.cells import elo_cell, error_cell
-from arena.cli.leaderboard import chosen_pools, pool_words
+from arena.cli.leaderboard import chosen_pools, pool_words, say_groups
 from arena.cli.output import emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.errors import ConfigError
 from arena.rating.certainty import Certainty
@@ -54,11 +54,9 @@ def los(
     for one in compared:
         rows = [[_cell(one.los(a, b), a is b) for b in one.found] for a in one.found]
         emit_matrix(" · ".join(pool_words(one.pool)), one.names, rows)
-        if len(one.certainty.groups) > 1:
-            say(
-                f"{one.pool.key.game}: results link {len(one.certainty.groups)} groups only; between those the prior "
-                "alone decides"
-            )
+        say_groups(one.pool, one.certainty)
+        if any(cell.plain == "n/a" for row in rows for cell in row):
+            say("n/a: one of the two has fewer than 10 decks; more come with run --extend, or --until-error")
     if not compared:
         say("no results are rated yet; they are once a round of a tournament is complete: arena run")
         return
