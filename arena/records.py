@@ -7,6 +7,7 @@ serves a test, a lane on this machine and a node of a cluster. Times are integer
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, NewType
 
@@ -14,6 +15,16 @@ import msgspec
 
 from arena.errors import FaultKind
 from arena.rules import Action, OutcomeType, Seat, Value
+
+
+class Level(StrEnum):
+    """How far a bot is contained, the best first; stored with every match."""
+
+    STRICT = "strict"
+    NAMESPACED = "namespaced"
+    LANDLOCK = "landlock"
+    NONE = "none"
+
 
 BotHash = NewType("BotHash", str)
 """The identity of a bot: SHA-256 of its bundle in lower-case hex."""

@@ -14,8 +14,7 @@ import typer
 
 from arena import __version__
 from arena.errors import BotError, BusyError, ConfigError, InfraError
-from arena.sandbox import Level
-from arena.sandbox.orphans import supervise
+from arena.records import Level
 
 EXIT_NO = 1
 EXIT_USAGE = 2
@@ -129,6 +128,8 @@ def main() -> None:
     try:
         command = sys.argv[1] if len(sys.argv) > 1 else ""
         if command in _STARTS_BOTS:
+            from arena.sandbox.orphans import supervise  # with trio, which commands that only read need not wait for
+
             supervise()
         import_module(f"arena.cli.{MODULES.get(command, 'commands')}")
         app()

@@ -24,12 +24,13 @@ from typing import IO, NamedTuple
 import trio
 
 from arena.errors import InfraError
+from arena.records import Level
 from arena.sandbox import bwrap, landlock, seccomp, system
 from arena.sandbox.cgroup import Group, find_home
 from arena.sandbox.environment import environment
 from arena.sandbox.private import private_folder
 from arena.sandbox.process import Sandboxed
-from arena.sandbox.room import Level, Limits, Room
+from arena.sandbox.room import Limits, Room
 
 _HOST_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 _BEFORE = ("setpriv", "--pdeathsig", "KILL", "--")

@@ -7,10 +7,10 @@ import shutil
 from functools import cache
 
 from arena.errors import ConfigError, InfraError
+from arena.records import Level
 from arena.sandbox import landlock, seccomp
 from arena.sandbox.cgroup import find_home
 from arena.sandbox.launch import try_level
-from arena.sandbox.room import Level
 
 
 @cache

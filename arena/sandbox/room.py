@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 
 import msgspec
-
-
-class Level(StrEnum):
-    """How far a bot is contained, the best first; stored with every match."""
-
-    STRICT = "strict"
-    NAMESPACED = "namespaced"
-    LANDLOCK = "landlock"
-    NONE = "none"
 
 
 class Limits(msgspec.Struct, frozen=True):
