@@ -6,7 +6,8 @@ piece of evidence, however many deals it has: those of one deck are not independ
 the difference finite, but to measure it takes 25 times the deals of an even pair, so the same bound holds for those.
 
 What such results tell of others, along chains or by the ratings, is believed of two bots only once they have met, and
-only if what they did there fits: results may go round in circles, and no rating describes those.
+only if what they did there fits: results may go round in circles, and no rating describes those. There a bot that took
+every point of another on as many decks has swept it, and no more is told of the two.
 
 Where only the loser of a deal is told, those who never lose have no duels with each other. They are level: no amount
 of play tells them apart.
@@ -40,16 +41,19 @@ class Apart(NamedTuple):
         above: the first is more than 400 Elo above the second, and what they did where they met fits.
         level: they hardly ever have a duel where they sit together, as always others lose; symmetric.
         unmet: the first would be above the second by what others did, but they have never sat together.
+        swept: the first took every point of the second on 39 decks, but results of others rate them closer together,
+            or the other way round.
     """
 
     above: Bools
     level: Bools
     unmet: Bools
+    swept: Bools
 
     @property
     def settled(self) -> Bools:
-        """Tell which pairs are told apart or level."""
-        found: Bools = self.above | self.above.T | self.level
+        """Tell which pairs are told apart, level or swept."""
+        found: Bools = self.above | self.above.T | self.level | self.swept | self.swept.T
         return found
 
 
@@ -99,7 +103,10 @@ def told_apart(
     refuted = direct.refuted()
     above = _closed(no_weaker, (leads | direct.beaten) & ~refuted) & ~refuted
     above &= ~_between(linked, elo, above, cut)
-    return Apart(above & direct.met, direct.level, above & ~direct.met)
+    swept = (
+        direct.swept() & ~above & by_lead
+    )  # else not all has been read, and play tells how far linked ones are apart
+    return Apart(above & direct.met, direct.level, above & ~direct.met, swept)
 
 
 class _Direct:
@@ -134,7 +141,7 @@ class _Direct:
                     met |= {pair, pair[::-1]}
                     self.met[i, j] = self.met[j, i] = True
                     yield False
-                if not self._linked[i][j] and self._is_told(pair, deal.deck, has_duel):
+                if self._is_told(pair, deal.deck, has_duel):
                     yield has_duel
 
     def _is_told(self, pair: tuple[int, int], deck: str, has_duel: bool) -> bool:
@@ -147,18 +154,27 @@ class _Direct:
             return False
         won, level = self._won[pair], self._level[pair]
         (won if has_duel else level).add(deck)
+        if self._linked[pair[0]][pair[1]]:
+            return False
         if has_duel:
             self.beaten[pair] = len(won) >= DECKS
         else:
             self.level[pair] = self.level[pair[::-1]] = _is_level(level, won | self._won[pair[::-1]])
         return bool(told[pair])
 
+    def swept(self) -> Bools:
+        """Tell who took every point of whom on enough decks."""
+        found: Bools = np.zeros_like(self.met)
+        for pair, decks in self._won.items():
+            found[pair] = len(decks) >= DECKS and not self._points[pair[::-1]]
+        return found
+
     def refuted(self) -> Bools:
         """Tell whom points of the second speak against: more than ten wins to a loss make likely, of independent deals.
 
         A single deal or a match without a point for the first are enough.
         """
-        found = np.zeros_like(self.met)
+        found: Bools = np.zeros_like(self.met)
         for (i, j), lost in self._points.items():
             duels = lost + self._points.get((j, i), 0.0)
             found[j, i] = lost > duels * _SHARE + NORMAL_95 * math.sqrt(duels * _SHARE * (1 - _SHARE))

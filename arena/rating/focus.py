@@ -78,7 +78,7 @@ def known_of(
         deals: of the pool, read only where some of these bots may be beyond measure.
     """
     n = len(bots)
-    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((3, n, n), np.bool_))
+    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((4, n, n), np.bool_))
     known = Known(np.full(n, MEAN), _UNKNOWN * np.eye(n), unknown, nobody, 1.0)
     if certainty is None:
         return known
