@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from sqlite_utils import Database
 from arena.extension import extend, out_of
 from arena.luck import Stream, derive
 from arena.plan import Cast, Plan, plan_of, pool_key
-from arena.rating.apart import FAR
+from arena.rating.apart import DECKS, FAR
 from arena.rating.focus import Known, choose_tables, known_of, widest
 from arena.records import BotHash
 from arena.schedule.seatings import seatings
@@ -36,6 +36,7 @@ class Widest(NamedTuple):
         tiers: names of bots, the best first; from one tier to the next no difference is to be measured, since the
             upper is too far above.
         level: pairs that no play tells apart, since others always lose.
+        swept: who took every point of whom, though others rate them closer together or the other way round.
     """
 
     game: str
@@ -43,6 +44,7 @@ class Widest(NamedTuple):
     bots: tuple[str, str] | None
     tiers: tuple[tuple[str, ...], ...]
     level: tuple[tuple[str, str], ...]
+    swept: tuple[tuple[str, str], ...] = ()
 
 
 def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
@@ -57,7 +59,8 @@ def widest_errors(db: Database, tournament: Tournament) -> list[Widest]:
             bots = None if i == j else (playing[i].name, playing[j].name)
             tiers = tuple(tuple(playing[k].name for k in tier) for tier in known.tiers())
             level = tuple((playing[i].name, playing[j].name) for i, j in np.argwhere(np.triu(known.apart.level)))
-            found.append(Widest(game, error, bots, tiers, level))
+            swept = tuple((playing[i].name, playing[j].name) for i, j in np.argwhere(known.apart.swept))
+            found.append(Widest(game, error, bots, tiers, level, swept))
     return found
 
 
@@ -117,12 +120,15 @@ def words_of(found: Widest) -> str:
 
 
 def unmeasured_in_words(found: Widest) -> Iterator[str]:
-    """Tell between whom differences are beyond measure, from the best to the weakest, and who is level."""
+    """Tell between whom differences are beyond measure, from the best to the weakest, who is level, who swept whom."""
     for above, below in pairwise(found.tiers):
         verb = "are" if len(above) > 1 else "is"
         yield (f"{found.game}: {_listed(above)} {verb} more than {FAR} Elo above {_listed(below)}: beyond measure")
     for one, other in found.level:
         yield f"{found.game}: no deal tells {one} from {other}: where they sit together, others lose"
+    for winner, pairs in groupby(found.swept, lambda pair: pair[0]):
+        beaten = _listed([loser for _, loser in pairs])
+        yield f"{found.game}: {winner} took every point of {beaten}, on {DECKS} decks or more: no rating describes that"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -134,7 +134,7 @@ def test_it_ends_though_a_bot_always_loses(db: Database) -> None:
     plan = msgspec.structs.replace(PLAN, games={"durak": {}}, decks=2)
     spring = begin(db, asked.first(plan, as_entrants(2), "none"), bots, cast_known=True)
     assert sureness(db, spring) == [
-        {"game": "durak", "error": None, "bots": told_of(bots), "tiers": (told_of(bots),), "level": ()}
+        {"game": "durak", "error": None, "bots": told_of(bots), "tiers": (told_of(bots),), "level": (), "swept": ()}
     ]
     spring = whole(db, asked, spring, bots=bots)
     assert told[-2].startswith("ended after ")
@@ -151,11 +151,19 @@ def told_of(bots: list[BotRef]) -> tuple[str, ...]:
 
 
 def test_what_is_not_measured_is_told_in_plain_words() -> None:
-    found = Widest("durak", 9.0, ("a", "b"), (("a", "b"), ("c",), ("d", "e", "f", "g", "h")), (("a", "b"),))
+    found = Widest(
+        "durak",
+        9.0,
+        ("a", "b"),
+        (("a", "b"), ("c",), ("d", "e", "f", "g", "h")),
+        (("a", "b"),),
+        (("d", "e"), ("d", "f")),
+    )
     assert list(unmeasured_in_words(found)) == [
         "durak: a and b are more than 400 Elo above c: beyond measure",
         "durak: c is more than 400 Elo above d, e, f and 2 others: beyond measure",
         "durak: no deal tells a from b: where they sit together, others lose",
+        "durak: d took every point of e and f, on 39 decks or more: no rating describes that",
     ]
 
 

@@ -88,6 +88,7 @@ def sureness(db: Database, tournament: Tournament) -> list[dict[str, object]]:
             "bots": one.bots,
             "tiers": one.tiers,
             "level": one.level,
+            "swept": one.swept,
         }
         for one in widest_errors(db, tournament)
     ]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from arena.luck import Stream
-from arena.rating.apart import FAR, Apart, told_apart
+from arena.rating.apart import FAR, Apart, tiers_of, told_apart
 from arena.rating.certainty import NORMAL_95, Certainty
 from arena.rating.covariance import ELO, MEAN
 from arena.rating.duels import Bools, Floats
@@ -54,14 +54,13 @@ class Known(NamedTuple):
     @property
     def measured(self) -> Bools:
         """Tell which differences are to be measured."""
-        found: Bools = ~(self.apart.settled | np.eye(len(self.elo), dtype=np.bool_))
+        unmet = self.apart.unmet | self.apart.unmet.T
+        found: Bools = ~(self.apart.settled | unmet | np.eye(len(self.elo), dtype=np.bool_))
         return found
 
     def tiers(self) -> list[list[int]]:
         """Return the bots, the best first, cut wherever all before are beyond measure above all that follow."""
-        order = np.argsort(-self.elo, kind="stable").tolist()
-        cuts = [i for i in range(1, len(order)) if self.apart.above[np.ix_(order[:i], order[i:])].all()]
-        return [order[start:stop] for start, stop in pairwise([0, *cuts, len(order)])]
+        return tiers_of(self.elo, self.apart.above)
 
 
 def known_of(
@@ -76,10 +75,10 @@ def known_of(
         bots: those that are to be compared, rated or not.
         ratings: of the pool.
         certainty: of the pool; None if it has not been rated yet.
-        deals: of the pool, read only where points between groups of these bots went one way.
+        deals: of the pool, read only where some of these bots may be beyond measure.
     """
     n = len(bots)
-    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((2, n, n), np.bool_))
+    unknown, nobody = np.full((n, n), math.inf), Apart(*np.zeros((4, n, n), np.bool_))
     known = Known(np.full(n, MEAN), _UNKNOWN * np.eye(n), unknown, nobody, 1.0)
     if certainty is None:
         return known
@@ -99,15 +98,9 @@ def known_of(
     variance = np.where(unsure[:, None] | unsure | ~linked, math.inf, np.maximum(variance, 0.0))
     leads = elo[:, None] - elo - NORMAL_95 * np.sqrt(variance) > FAR
     known.elo[there], known.expected[here], known.variance[here] = elo[inner], expected[chosen], variance[chosen]
-    told = told_apart(bots, elo, leads, certainty, deals)
-    known.apart.above[here], known.apart.level[here] = told.above[chosen], told.level[chosen]
-    tier = np.empty(n, np.int64)
-    for number, members in enumerate(known.tiers()):
-        tier[members] = number
-    # Where bots stand between, they tell the difference of those who are linked at no great expense.
-    between = np.zeros((n, n), np.bool_)
-    between[here] = linked[chosen]
-    known.apart.above[between & np.equal.outer(tier, tier)] = False
+    told = told_apart(bots, certainty.bots, elo, leads, linked, deals)
+    for mine, found in zip(known.apart, told, strict=True):
+        mine[here] = found[chosen]
     return known._replace(worth=worth)
 
 
@@ -132,9 +125,10 @@ def _square(triangle: Sequence[float]) -> Floats:
 def widest(known: Known) -> tuple[float, int, int]:
     """Return half the width of the widest 95 % interval of a difference that is measured, in Elo, and whose.
 
-    It is infinite if unknown, and 0 if no difference is measured.
+    It is infinite if unknown, as it is of those that are to meet yet, and 0 if no difference is measured.
     """
-    widths = NORMAL_95 * np.sqrt(np.where(known.measured, known.variance, 0.0))
+    variance = np.where(known.apart.unmet, math.inf, known.variance)
+    widths = NORMAL_95 * np.sqrt(np.where(known.measured | known.apart.unmet, variance, 0.0))
     i, j = divmod(int(np.argmax(widths)), len(widths))
     return float(widths[i, j]), i, j
 
@@ -144,8 +138,8 @@ def choose_tables(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the tables of the next round, each of other bots; empty if all error bars are within a target.
 
-    Each is the one that, after those before it, should shrink the variances of all differences that are too wide
-    most, together. A bot may sit at several.
+    First those who are told apart by what others did meet once. Each other table is the one that, after those before
+    it, should shrink the variances of all differences that are too wide most, together. A bot may sit at several.
 
     Args:
         target: half the width of a 95 % interval of a difference, in Elo.
@@ -162,8 +156,9 @@ def choose_tables(
     links = _links(known.elo[drawn], seats, outcome_type) * (deals * known.worth)
     variance = (target / NORMAL_95) ** 2
     free = np.triu(measured)
-    tables: list[tuple[int, ...]] = []
-    while len(tables) < max(FEWEST_TABLES, len(drawn) // seats) and free.any():
+    most = max(FEWEST_TABLES, len(drawn) // seats)
+    tables = _meetings(known.apart.unmet[there], known.elo[drawn], seats, most)
+    while len(tables) < most and free.any():
         wide = measured & (scale * _variances(covariance) > variance)
         if not tables:  # one look is a step, whatever it should bring
             wide |= unknown
@@ -179,6 +174,24 @@ def choose_tables(
             for one, other in combinations(table, 2):
                 covariance = _after(covariance, one, other, float(links[one, other]))
     return tuple(tuple(drawn[i] for i in table) for table in tables)
+
+
+def _meetings(unmet: Bools, elo: Floats, seats: int, most: int) -> list[tuple[int, ...]]:
+    """Return tables where bots meet that have not yet, as far as there may be so many.
+
+    Whoever is to meet the weaker one sits down with them, then the best: where only a loser is told, it should be that.
+    """
+    left, tables = unmet.copy(), list[tuple[int, ...]]()
+    while left.any() and len(tables) < most:
+        above, below = divmod(int(np.argmax(left)), len(left))
+        table = [above, below]
+        while len(table) < seats:
+            worth = elo + np.where(left[:, below], np.ptp(elo) + 1.0, 0.0)
+            worth[table] = -math.inf
+            table.append(int(np.argmax(worth)))
+        left[np.ix_(table, table)] = False
+        tables.append(tuple(sorted(table)))
+    return tables
 
 
 def _variances(covariance: Floats) -> Floats:
