@@ -87,6 +87,10 @@ class Plan(msgspec.Struct, frozen=True):
     seeds: tuple[str, ...] = ()
     one_leg: bool = False
 
+    def __post_init__(self) -> None:
+        known = tuple(name for name in self.tiebreaks if name != "rating")  # older plans name it; it never had a value
+        msgspec.structs.force_setattr(self, "tiebreaks", known)
+
     @property
     def unit(self) -> str:
         """What `rounds` counts."""

@@ -258,7 +258,6 @@ TIEBREAKS = (
     "sonneborn-berger",
     "median duel",
     "sets won",
-    "rating",
     "lot",
 )
 """What decides among equal points, in this order unless a tournament has its own; more is better. A value of None is

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from arena.luck import Stream
+from arena.plan import Plan
 from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.scores import HALF, Line, Sheet
 from arena.schedule.standings import opponent_points, standings, virtual_opponent
@@ -69,7 +70,6 @@ def test_values_at_two_seats_equal_the_fide_definitions() -> None:
         "sonneborn-berger": 1 + 0.5 * 1.5 + 1.5,
         "median duel": 1,
         "sets won": 2,
-        "rating": None,
         "lot": None,
     }
     assert named(table[5])["buchholz"] == 1.5 + 1 + 2.5  # its bye: somebody with its own points
@@ -114,15 +114,12 @@ def test_tables_of_different_sizes_compare_by_means() -> None:
     assert named(table[0])["sets won"] == 0
 
 
-def test_rating_then_lot_decide_last() -> None:
+def test_the_lot_decides_last() -> None:
     history, scores = event({(1, 2): 0.5, (3, 4): 0.5})
     shared = standings([4, 3, 2, 1], history, scores)
     assert [(s.entrant, s.place) for s in shared] == [(1, 1), (2, 1), (3, 1), (4, 1)]
-    rated = standings([1, 2, 3, 4], history, scores, ratings={4: 1600.0, 2: 1500.5, 3: 1500.5})
-    assert [(s.entrant, s.place) for s in rated] == [(4, 1), (2, 2), (3, 2), (1, 4)]
-    drawn = standings([1, 2, 3, 4], history, scores, ratings={4: 1600.0}, key=b"lot")
+    drawn = standings([1, 2, 3, 4], history, scores, key=b"lot")
     assert [s.place for s in drawn] == [1, 2, 3, 4]
-    assert drawn[0].entrant == 4
     assert sorted(s.tiebreaks[-1] or 0 for s in drawn) == [0, 1, 2, 3]
 
 
@@ -156,7 +153,13 @@ def test_the_order_of_inputs_does_not_show() -> None:
 
     def encoded() -> bytes:
         entrants = stream.shuffled(range(6))
-        table = standings(entrants, stream.shuffled(history), stream.shuffled(scores), ratings={1: 1.0}, key=b"k")
+        table = standings(entrants, stream.shuffled(history), stream.shuffled(scores), key=b"k")
         return msgspec.msgpack.encode(table)
 
     assert len({encoded() for _ in range(5)}) == 1
+
+
+def test_older_plans_name_a_rating_that_never_decided() -> None:
+    plan = msgspec.convert({"format": "swiss", "games": {}, "rounds": 1, "tiebreaks": ["rating", "lot"]}, Plan)
+    assert plan.tiebreaks == ("lot",)
+    assert Plan("swiss", {}, 1).tiebreaks == TIEBREAKS

@@ -22,7 +22,6 @@ ALL = "all"
 
 _DEFAULT = Clock()
 _HOUR_MS = 3_600_000
-_TIEBREAKS = tuple(name for name in TIEBREAKS if name != "rating")  # it changes with other tournaments
 _BOTS = '"all" or a list of names of submitted bots and of folders (with a /)'
 
 
@@ -168,8 +167,8 @@ class TournamentConfig(BaseModel):
     def _check_tiebreaks(cls, value: object) -> tuple[str, ...]:
         return check_texts(
             value,
-            f"a list of some of {', '.join(_TIEBREAKS)}",
-            lambda name: "" if name in _TIEBREAKS else unknown("tie-break", name, _TIEBREAKS),
+            f"a list of some of {', '.join(TIEBREAKS)}",
+            lambda name: "" if name in TIEBREAKS else unknown("tie-break", name, TIEBREAKS),
         )
 
     @field_validator("options", mode="plain")

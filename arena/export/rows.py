@@ -77,7 +77,6 @@ class StandingRow(msgspec.Struct, frozen=True):
     sonneborn_berger: float | None
     median_duel: float | None
     sets_won: float | None
-    rating: float | None
     lot: float | None
     rounds: int
     deals: int

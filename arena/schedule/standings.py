@@ -31,7 +31,6 @@ class _Keys(NamedTuple):
     sonneborn_berger: Fraction
     median: Fraction | None
     sets_won: int
-    rating: float | None
     lot: int | None
 
     def merit(self, order: Sequence[str]) -> tuple[tuple[bool, Fraction | float], ...]:
@@ -47,7 +46,6 @@ def standings(
     *,
     bye_score: Fraction = HALF,
     unplayed: Unplayed = "own",
-    ratings: Mapping[int, float] | None = None,
     key: bytes | None = None,
     order: Sequence[str] = TIEBREAKS,
 ) -> list[Standing]:
@@ -59,7 +57,6 @@ def standings(
         scores: matches in any order.
         bye_score: the round score of a bye.
         unplayed: the stand-in of rounds not played, for Buchholz and Sonneborn-Berger.
-        ratings: by entrant, a batch rating that breaks ties.
         key: of the lot that breaks the last ties; without it equal entrants share a place, in ascending order.
         order: the tie-breaks that decide, some of `TIEBREAKS`, the first first.
     """
@@ -80,7 +77,6 @@ def standings(
             _sonneborn_berger(sheet, counted, meetings),
             _median_duel(sheet),
             sum(line.sets_won for line in sheet.lines),
-            (ratings or {}).get(entrant),
             lots.get(entrant),
         )
     merits = {entrant: keys[entrant].merit(order) for entrant in listed}
