@@ -24,7 +24,7 @@ from arena.schedule.knockout import by_survival, knockout_round, rounds_of
 from arena.schedule.roundrobin import round_robin, tables_per_cycle, without
 from arena.schedule.scores import HALF, tied
 from arena.schedule.seatings import Mode, seatings
-from arena.schedule.standings import standings
+from arena.schedule.standings import decided_by, standings
 from arena.schedule.swiss import next_round, round_shape, swiss_rounds
 from arena.store import tallies, tournaments
 from arena.store.corrections import Correction, corrections
@@ -235,6 +235,11 @@ def final_standings(db: Database, tournament: Tournament, game: str, after: int 
         gone = {one.entrant for one in made if one.entrant is not None}
         lines = by_survival(lines, seeding_of(tournament.stages[0], game, numbers), history, scores, gone)
     return _marked(lines, made)
+
+
+def deciding(plan: Plan, lines: Sequence[Standing]) -> list[str | None]:
+    """Return what puts each line of standings below the one before; None in a knockout, whose bracket tells it."""
+    return [None] * len(lines) if plan.format == "knockout" else decided_by(lines, plan.tiebreaks)
 
 
 def seeding_of(stage: Stage, game: str, numbers: Sequence[int]) -> list[int]:

@@ -385,4 +385,13 @@ def test_an_organiser_corrects_and_all_may_read_why(tmp_path: Path) -> None:
     document = json.loads(arena("standings", "spring", "--json", "--db", path).stdout)
     assert [one["kind"] for one in document["corrections"]] == ["void", "disqualify", "withdraw"]
     assert [line["mark"] for line in document["games"]["avalanche"]][-1] == "disqualified"
+    assert document["games"]["avalanche"][-1]["decided_by"] == "disqualified"
+    exported = json.loads(arena("export", "standings", "--json", "--db", path).stdout)["rows"]
+    left = {row["name"]: (row["mark"], row["reason"]) for row in exported}
+    assert left == {
+        "bot-0": ("", None),
+        "bot-1": ("", None),
+        "bot-2": ("withdrawn", "asked"),
+        "bot-3": ("disqualified", "two of one author"),
+    }
     assert arena("verify", "--db", path).exit_code == 0, "the ratings were fitted again"

@@ -11,7 +11,7 @@ from arena.luck import Stream
 from arena.plan import Plan
 from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.scores import HALF, Line, Sheet
-from arena.schedule.standings import opponent_points, standings, virtual_opponent
+from arena.schedule.standings import decided_by, opponent_points, standings, virtual_opponent
 
 ABSENT = Line((), (), Fraction())
 BYE = Line((), (), HALF, bye=True)
@@ -163,3 +163,17 @@ def test_older_plans_name_a_rating_that_never_decided() -> None:
     plan = msgspec.convert({"format": "swiss", "games": {}, "rounds": 1, "tiebreaks": ["rating", "lot"]}, Plan)
     assert plan.tiebreaks == ("lot",)
     assert Plan("swiss", {}, 1).tiebreaks == TIEBREAKS
+
+
+def test_what_decided_about_each_place_is_told() -> None:
+    history, scores = event({(1, 2): 1.0, (3, 4): 0.5, (5, 6): 0.5})
+    drawn = standings(range(1, 7), history, scores, key=b"k")
+    assert [drawn[0].entrant, drawn[-1].entrant] == [1, 2]
+    assert decided_by(drawn, TIEBREAKS) == [None, "points", "lot", "lot", "lot", "points"]
+    shared = standings(range(1, 7), history, scores)
+    assert decided_by(shared, TIEBREAKS) == [None, "points", None, None, None, "points"]
+    out = msgspec.structs.replace(shared[0], place=7, mark="disqualified")
+    assert decided_by([*shared[1:], out], TIEBREAKS)[-1] == "disqualified"
+    assert decided_by([], TIEBREAKS) == []
+    near = [msgspec.structs.replace(shared[0], place=place) for place in (1, 2)]
+    assert decided_by(near, TIEBREAKS) == [None, None], "fractions that are the same number"

@@ -13,13 +13,14 @@ from arena.bracket import read_bracket, standing_fields
 from arena.config import parse_manifest
 from arena.errors import ConfigError
 from arena.export import lines
-from arena.plan import final_standings, plan_of
+from arena.plan import deciding, final_standings, plan_of
 from arena.rating.certainty import overall
 from arena.rating.places import placed
 from arena.records import TIEBREAKS, BotHash, Clock, DealRecord, MatchRecord, PoolKey, Rating, Round, Step
 from arena.store import bots as kept_bots
 from arena.store import matches, tournaments
 from arena.store import ratings as kept_ratings
+from arena.store.corrections import corrections
 from arena.store.matches import StoredMatch
 from arena.store.tournaments import Stage, Tournament
 
@@ -86,6 +87,8 @@ class StandingRow(msgspec.Struct, frozen=True):
     out_in_round: int | None
     lost_to: str | None
     decided_by: str | None
+    mark: str
+    reason: str | None
 
 
 class RatingRow(msgspec.Struct, frozen=True):
@@ -246,6 +249,7 @@ def _by_seat(values: Sequence[str], deal: DealRecord) -> tuple[str, ...]:
     return tuple(values[place] for place in deal.seating)
 
 
+_MARKS = {"void": "", "withdraw": "withdrawn", "disqualify": "disqualified"}
 _TIEBREAKS = tuple(re.sub("[ -]", "_", name) for name in TIEBREAKS)
 
 
@@ -256,12 +260,16 @@ def standings(db: Database, chosen: Iterable[Tournament]) -> Iterator[StandingRo
             continue
         entrants = {entrant.number: entrant for entrant in tournaments.entrants(db, one.id)}
         names = {number: entrant.name for number, entrant in entrants.items()}
-        for game in plan_of(one).games:
+        reasons = {(made.entrant, _MARKS[made.kind]): made.reason for made in corrections(db, one.id)}
+        plan = plan_of(one)
+        for game in plan.games:
             bracket = read_bracket(db, one, game)
-            for line in final_standings(db, one, game):
+            table = final_standings(db, one, game)
+            for line, decided in zip(table, deciding(plan, table), strict=True):
                 who = entrants[line.entrant]
                 told: dict[str, Any] = dict(zip(_TIEBREAKS, line.tiebreaks, strict=True))
                 told |= standing_fields(bracket, line.entrant, names)
+                told["decided_by"] = told["decided_by"] or decided
                 yield StandingRow(
                     tournament=one.name,
                     game=game,
@@ -273,6 +281,8 @@ def standings(db: Database, chosen: Iterable[Tournament]) -> Iterator[StandingRo
                     rounds=line.rounds,
                     deals=line.deals,
                     byes=line.byes,
+                    mark=line.mark,
+                    reason=reasons.get((line.entrant, line.mark)),
                     **told,
                 )
 

@@ -97,6 +97,33 @@ def _standing(entrant: int, place: int, keys: _Keys, sheet: Sheet) -> Standing:
     )
 
 
+def decided_by(lines: Sequence[Standing], order: Sequence[str]) -> list[str | None]:
+    """Return for each line of a table of standings what puts it below the line before.
+
+    Args:
+        order: as for `standings`.
+
+    Returns:
+        `points`, a tie-break, or `disqualified`; None for the first line, for one that shares its place, and where
+        exact fractions differ by less than these numbers tell.
+    """
+    before = [None, *lines[:-1]] if lines else []
+    return [None if one is None else _decided_by(one, line, order) for one, line in zip(before, lines, strict=True)]
+
+
+def _decided_by(before: Standing, line: Standing, order: Sequence[str]) -> str | None:
+    if before.place == line.place:
+        return None
+    if line.mark == "disqualified":
+        return line.mark
+    return next((name for name in ("points", *order) if value_of(before, name) != value_of(line, name)), None)
+
+
+def value_of(line: Standing, name: str) -> float | None:
+    """Return what a line has of `points` or a tie-break."""
+    return line.points if name == "points" else line.tiebreaks[TIEBREAKS.index(name)]
+
+
 def opponent_points(sheet: Sheet) -> Fraction:
     """Return an entrant's points as its opponents' tie-breaks count them: half a point for each round not played."""
     return exact_sum(line.score if line.opponents else HALF for line in sheet.lines)

@@ -9,7 +9,7 @@ import msgspec
 
 from arena.bracket import Bracket, read_bracket, standing_fields
 from arena.export.rows import secrets
-from arena.plan import final_standings, plan_of, table_scores
+from arena.plan import Plan, deciding, final_standings, plan_of, table_scores
 from arena.records import TIEBREAKS, Round, Standing, TableScore
 from arena.schedule.crosstable import encounters
 from arena.store import overview, tournaments
@@ -32,7 +32,7 @@ def tournament(source: Source, one: Tournament) -> Page:
     shown = tournament_data(source, one)
     for game in shown["games"]:
         table = final_standings(source.db, one, game["game"])[:5]
-        game["standings"] = [_standing(line, names, None) for line in table]
+        game["standings"] = _standings(plan_of(one), table, names, None)
     data = {
         **shown,
         "clock": msgspec.structs.asdict(plan_of(one).clock),
@@ -71,7 +71,7 @@ def game(source: Source, one: Tournament, name: str) -> Page:
     current = rounds[-1] if rounds else None
     data = {
         **_of_game(one, name, rounds, None),
-        "standings": [_standing(line, names, bracket) for line in lines],
+        "standings": _standings(plan_of(one), lines, names, bracket),
         "bracket": None if bracket is None else bracket_data(bracket, names),
         "tiebreaks": TIEBREAKS,
         "crosstable": crosstable([line.entrant for line in lines], scores, names),
@@ -93,7 +93,7 @@ def game_round(source: Source, one: Tournament, name: str, number: int) -> Page 
     bracket = read_bracket(source.db, one, name, number)
     data = {
         **_of_game(one, name, rounds, number),
-        "standings": [_standing(line, names, bracket) for line in lines],
+        "standings": _standings(plan_of(one), lines, names, bracket),
         "bracket": None if bracket is None else bracket_data(bracket, names),
         "tiebreaks": TIEBREAKS,
         "round": _round(source, one, name, *found, names),
@@ -120,7 +120,13 @@ def _of_game(one: Tournament, name: str, rounds: Sequence[tuple[Round, bool]], n
     }
 
 
-def _standing(line: Standing, names: dict[int, str], bracket: Bracket | None) -> Data:
+def _standings(plan: Plan, lines: Sequence[Standing], names: dict[int, str], bracket: Bracket | None) -> list[Data]:
+    decisions = zip(lines, deciding(plan, lines), strict=True)
+    return [_standing(line, decided, names, bracket) for line, decided in decisions]
+
+
+def _standing(line: Standing, decided: str | None, names: dict[int, str], bracket: Bracket | None) -> Data:
+    of_bracket = standing_fields(bracket, line.entrant, names)
     return {
         **bot_link(names[line.entrant]),
         "place": line.place,
@@ -130,7 +136,8 @@ def _standing(line: Standing, names: dict[int, str], bracket: Bracket | None) ->
         "deals": line.deals,
         "byes": line.byes,
         "mark": line.mark,
-        **standing_fields(bracket, line.entrant, names),
+        **of_bracket,
+        "decided_by": of_bracket["decided_by"] or decided,
         "end": None if bracket is None else bracket.end(line.entrant, names),
     }
 
