@@ -29,7 +29,7 @@ from arena.bundle import read_bundle
 from arena.cli.commands import app
 from arena.cli.site import Site, recall
 from arena.errors import ConfigError, InfraError
-from arena.export import lines, rows
+from arena.export import lines, rows, tables
 from arena.export.everything import everything
 from arena.extension import changes
 from arena.importing import Imported, import_everything
@@ -737,7 +737,7 @@ def arena(*args: str | Path) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-TABLES = ("games", "standings", "ratings", "replays", "bots")
+TABLES = ("games", "standings", "ratings", "replays", "bots", "crosstable", "pairings", "los", "history")
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -761,11 +761,46 @@ def test_every_format_holds_the_same_rows(whole: Path, table: str) -> None:
                 assert json.loads(cells[name]) == value
 
 
+@pytest.mark.parametrize("name", ["spring", "faulty", "stopped"])
+def test_crosstable_and_pairings_are_those_of_the_commands(whole: Path, name: str) -> None:
+    met = json.loads(arena("crosstable", name, "--json", "--db", whole).stdout)["games"]
+    told = json.loads(arena("export", "crosstable", name, "--json", "--db", whole).stdout)["rows"]
+    assert told == [{"tournament": name, "game": game, **one} for game, found in met.items() for one in found]
+    sat = [json.loads(line) for line in arena("pairings", name, "--json", "--db", whole).stdout.splitlines()]
+    told = json.loads(arena("export", "pairings", name, "--json", "--db", whole).stdout)["rows"]
+    assert [{"schema": "arena.pairing/1", **row} for row in told] == [{**one, "tournament": name} for one in sat]
+
+
+def test_los_and_history_are_those_of_the_commands(whole: Path) -> None:
+    pools = json.loads(arena("los", "--json", "--db", whole).stdout)["pools"]
+    told = json.loads(arena("export", "los", "--json", "--db", whole).stdout)["rows"]
+    where = ("game", "rule_set", "seats", "isolation")
+    assert told == [{**{name: pool[name] for name in where}, **one} for pool in pools for one in pool["pairs"]]
+    every = json.loads(arena("export", "history", "--json", "--db", whole).stdout)["rows"]
+    for bot in {row["name"] for row in every}:
+        lines = arena("ratings", bot, "--history", "--json", "--db", whole).stdout.splitlines()
+        past = [json.loads(line) for line in lines]
+        kept = ("tournament", "round", "name", "elo", "error", "deals", "provisional")
+        assert [[row[name] for name in kept] for row in every if row["name"] == bot] == [
+            [one[name] for name in kept] for one in past
+        ]
+
+
 def test_an_empty_table_has_its_header(tmp_path: Path) -> None:
     with open_writer(tmp_path / "arena.db"):
         pass
     empty_ones = [arena("export", table, "--format", "csv", "--db", tmp_path / "arena.db").stdout for table in TABLES]
-    assert [text.split(",")[0] for text in empty_ones] == ["tournament", "tournament", "game", "tournament", "name"]
+    assert [text.split(",")[0] for text in empty_ones] == [
+        "tournament",
+        "tournament",
+        "game",
+        "tournament",
+        "name",
+        "tournament",
+        "tournament",
+        "game",
+        "game",
+    ]
     assert json.loads(arena("export", "bots", "--json", "--db", tmp_path / "arena.db").stdout)["rows"] == []
 
 
@@ -773,6 +808,8 @@ def test_every_column_and_line_is_documented() -> None:
     text = (Path(__file__).parents[1] / "docs" / "export.md").read_text()
     kinds = {"games": rows.GameRow, "standings": rows.StandingRow, "ratings": rows.RatingRow}
     kinds |= {"replays": rows.ReplayRow, "bots": rows.BotRow}
+    kinds |= {"crosstable": tables.CrosstableRow, "pairings": tables.PairingRow}
+    kinds |= {"los": tables.LosRow, "history": tables.HistoryRow}
     for name, kind in kinds.items():
         found = re.search(rf"^`{name}`, .*?\n\n(\|.*?)\n\n", text, re.MULTILINE | re.DOTALL)
         assert found is not None
@@ -799,11 +836,13 @@ def test_a_spreadsheet_executes_no_cell(tmp_path: Path, author: str) -> None:
 
 
 def test_one_tournament_can_be_chosen(whole: Path) -> None:
-    for table in ("games", "standings", "replays"):
+    for table in ("games", "standings", "replays", "crosstable", "pairings"):
         found = json.loads(arena("export", table, "last", "--json", "--db", whole).stdout)["rows"]
         assert {row["tournament"] for row in found} == {"stopped"}
     assert "there is no tournament 'none'" in str(arena("export", "games", "none", "--db", whole).exception)
-    assert "are not of one tournament" in str(arena("export", "bots", "spring", "--db", whole).exception)
+    faulty = json.loads(arena("export", "history", "faulty", "--json", "--db", whole).stdout)["rows"]
+    assert {row["tournament"] for row in faulty} == {"faulty"}
+    assert "is not of one tournament" in str(arena("export", "bots", "spring", "--db", whole).exception)
 
 
 def test_a_full_disk_is_told_with_the_file(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -821,6 +860,11 @@ def test_the_format_is_as_the_file_ends(whole: Path, tmp_path: Path) -> None:
     for name, start in (("a.csv", b"name,"), ("a.ndjson", b'{"schema"'), ("a.json", b'{"schema"'), ("a", b'{"schema"')):
         assert arena("export", "bots", "-o", tmp_path / name, "--db", whole).exit_code == 0
         assert (tmp_path / name).read_bytes().startswith(start)
+    odd = arena("export", "bots", "-o", tmp_path / "a.foo", "--db", whole)
+    assert isinstance(odd.exception, ConfigError)
+    assert "a.foo ends in no format; known are .csv, .ndjson, .json, or name one with --format" in str(odd.exception)
+    assert not (tmp_path / "a.foo").exists()
+    assert arena("export", "bots", "-o", tmp_path / "a.foo", "--format", "csv", "--db", whole).exit_code == 0
     assert json.loads((tmp_path / "a.json").read_bytes())["schema"] == "arena.export.bots/1"
     assert "contradicts" in str(arena("export", "bots", "--json", "--format", "csv", "--db", whole).exception)
     assert "all is written as ndjson" in str(arena("export", "all", "--format", "csv", "--db", whole).exception)

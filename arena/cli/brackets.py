@@ -69,16 +69,3 @@ def bracket_document(game: str, bracket: Bracket, names: Mapping[int, str]) -> d
     """Return the seeds and the winner for other programs."""
     seeds = [seed_document(seed, names) for seed in bracket.seeds]
     return {"game": game, "seeds": seeds, "winner": None if bracket.winner is None else names[bracket.winner]}
-
-
-def pairing_fields(bracket: Bracket | None, number: int, match: int, names: Mapping[int, str]) -> dict[str, object]:
-    """Return what the bracket adds to a match of a round, for other programs; nothing but None in other formats."""
-    if bracket is None:
-        return dict.fromkeys(("seeds", "goes_on", "decided_by"))
-    line = next(one for one in bracket.rounds[number] if one.match == match)
-    winner = line.pairing.winner
-    return {
-        "seeds": [bracket.seed(entrant).number for entrant in line.pairing.came],
-        "goes_on": None if winner is None else names[winner],
-        "decided_by": line.pairing.decided or None,
-    }

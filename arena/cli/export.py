@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated
@@ -19,11 +19,12 @@ from arena.cli.finding import find_tournament
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.pages import REPLAYS, site
 from arena.errors import ConfigError, InfraError
-from arena.export import rows
+from arena.export import rows, tables
 from arena.export.everything import everything
 from arena.export.formats import WRITERS, Format
 from arena.store import tournaments
 from arena.store.database import open_reader, open_runner
+from arena.store.tournaments import Tournament
 
 
 class What(StrEnum):
@@ -34,6 +35,10 @@ class What(StrEnum):
     RATINGS = "ratings"
     REPLAYS = "replays"
     BOTS = "bots"
+    CROSSTABLE = "crosstable"
+    PAIRINGS = "pairings"
+    LOS = "los"
+    HISTORY = "history"
     ALL = "all"
     SITE = "site"
 
@@ -44,8 +49,19 @@ _ROWS: dict[What, type[msgspec.Struct]] = {
     What.RATINGS: rows.RatingRow,
     What.REPLAYS: rows.ReplayRow,
     What.BOTS: rows.BotRow,
+    What.CROSSTABLE: tables.CrosstableRow,
+    What.PAIRINGS: tables.PairingRow,
+    What.LOS: tables.LosRow,
+    What.HISTORY: tables.HistoryRow,
 }
-_OF_TOURNAMENTS = {What.GAMES: rows.games, What.STANDINGS: rows.standings, What.REPLAYS: rows.replays}
+_OF_TOURNAMENTS: dict[What, Callable[[Database, list[Tournament]], Iterator[msgspec.Struct]]] = {
+    What.GAMES: rows.games,
+    What.STANDINGS: rows.standings,
+    What.REPLAYS: rows.replays,
+    What.CROSSTABLE: tables.crosstable,
+    What.PAIRINGS: tables.pairings,
+    What.HISTORY: tables.history,
+}
 
 
 @app.command(epilog="Examples: arena export standings spring -o spring.csv    arena export site public")
@@ -53,7 +69,7 @@ def export(
     what: Annotated[What, typer.Argument(help="A table, a file of everything for `arena import`, or all pages.")],
     of: Annotated[
         str,
-        typer.Argument(metavar="TOURNAMENT|DIR", help="Of one tournament: games, standings, replays. Of site: DIR."),
+        typer.Argument(metavar="TOURNAMENT|DIR", help="Of one tournament, but for ratings, los, bots. Of site: DIR."),
     ] = "",
     format: Annotated[Format | None, typer.Option("--format", help="By default as FILE ends.")] = None,  # noqa: A002
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The file; by default stdout.")] = None,
@@ -74,14 +90,14 @@ def export(
     if replays is not None or stderr:
         option = "--stderr" if replays is None else "--replays"
         raise ConfigError(f"{option} is for `arena export site DIR`; leave it out for {what}")
+    if out is not None:
+        _check_place(out, db, force=force)
     _export(what, of, _format(what, format, out, as_json=as_json), out, db, force=force)
 
 
 def _export(what: What, tournament: str, chosen: Format, out: Path | None, db: Path, *, force: bool) -> None:
     if tournament and what not in _OF_TOURNAMENTS:
-        raise ConfigError(f"{what} are not of one tournament; leave {tournament!r} out")
-    if out is not None:
-        _check_place(out, db, force=force)
+        raise ConfigError(f"{what} is not of one tournament; leave {tournament!r} out")
     with open_reader(db) as opened:
         found = _found(opened, what, tournament)
         chunks = WRITERS[chosen](f"arena.export.{what}", _ROWS.get(what), found)
@@ -97,14 +113,24 @@ def _format(what: What, given: Format | None, out: Path | None, *, as_json: bool
     asked = {Format.JSON} if as_json else set()
     asked |= {given} if given else set()
     if not asked:
-        ending = out.suffix[1:].lower() if out else ""
-        asked = {Format(ending) if ending in set(Format) else Format.NDJSON}
+        asked = {_format_of(out)}
     if len(asked) > 1:
         raise ConfigError(f"--json is --format json, so it contradicts --format {given}; leave one out")
     (chosen,) = asked
     if what is What.ALL and chosen is not Format.NDJSON:
         raise ConfigError(f"all is written as ndjson, one kind of line after the other, not as {chosen}")
     return chosen
+
+
+def _format_of(out: Path | None) -> Format:
+    """Return the format that a file ends in; NDJSON for one without an ending, and for stdout."""
+    if out is None or not out.suffix:
+        return Format.NDJSON
+    ending = out.suffix[1:].lower()
+    if ending not in set(Format):
+        known = ", ".join(f".{one}" for one in Format)
+        raise ConfigError(f"{out} ends in no format; known are {known}, or name one with --format")
+    return Format(ending)
 
 
 def _found(db: Database, what: What, tournament: str) -> Iterator[msgspec.Struct]:
@@ -115,6 +141,8 @@ def _found(db: Database, what: What, tournament: str) -> Iterator[msgspec.Struct
             return rows.bots(db)
         case What.RATINGS:
             return rows.ratings(db)
+        case What.LOS:
+            return tables.los(db)
         case _:
             stored = [*tournaments.tournaments(db), *tournaments.tournaments(db, "play")]
             chosen = [find_tournament(db, tournament)] if tournament else sorted(stored, key=lambda one: one.id)

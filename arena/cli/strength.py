@@ -15,27 +15,13 @@ from arena.cli.cells import elo_cell, error_cell
 from arena.cli.leaderboard import chosen_pools, pool_words, say_groups
 from arena.cli.output import emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.errors import ConfigError
-from arena.rating.certainty import Certainty
-from arena.rating.places import placed
-from arena.records import BotHash, Rating
+from arena.records import BotHash
 from arena.store import bots, ratings, tournaments
 from arena.store.database import open_reader
-from arena.store.ratings import PoolRow
+from arena.strength import Compared, compared
 
 _SURE = 0.975
 """Beyond it, or below 1 - 0.975, a difference is outside its 95 % interval."""
-
-
-class _Compared(msgspec.Struct, frozen=True):
-    """The bots of a pool, the strongest first."""
-
-    pool: PoolRow
-    found: list[Rating]
-    names: list[str]
-    certainty: Certainty
-
-    def los(self, a: Rating, b: Rating) -> float | None:
-        return None if a.bot == b.bot else self.certainty.superiority(a, b)
 
 
 @app.command(epilog="Example: arena los durak")
@@ -47,17 +33,17 @@ def los(
     """Show how likely each bot is stronger than each other one, for each pool of results."""
     with open_reader(db) as opened:
         names = bots.names_by_hash(opened)
-        compared = [_compared(opened, pool, names) for pool in chosen_pools(opened, game)]
+        found = [compared(opened, pool, names) for pool in chosen_pools(opened, game)]
     if as_json:
-        emit_json("los/1", {"pools": [_document(one) for one in compared]})
+        emit_json("los/1", {"pools": [_document(one) for one in found]})
         return
-    for one in compared:
+    for one in found:
         rows = [[_cell(one.los(a, b), a is b) for b in one.found] for a in one.found]
         emit_matrix(" · ".join(pool_words(one.pool)), one.names, rows)
         say_groups(one.pool, one.certainty)
         if any(cell.plain == "n/a" for row in rows for cell in row):
             say("n/a: one of the two has fewer than 10 decks; more come with run --extend, or --until-error")
-    if not compared:
+    if not found:
         say("no results are rated yet; they are once a round of a tournament is complete: arena run")
         return
     say(
@@ -65,29 +51,13 @@ def los(
     )
 
 
-def _compared(db: Database, pool: PoolRow, names: Mapping[BotHash, str]) -> _Compared:
-    certainty = ratings.certainty(db, pool.id)
-    if certainty is None:
-        raise ConfigError(
-            f"the ratings of {pool.key.game} were fitted by an older arena, without their covariance; the next round "
-            "of a tournament brings it, or `arena export all` and `arena import`"
-        )
-    lines = placed(ratings.ratings(db, pool.id), names)
-    return _Compared(pool, [line.rating for line in lines], [line.name for line in lines], certainty)
-
-
-def _document(compared: _Compared) -> dict[str, object]:
-    told = zip(compared.found, compared.names, strict=True)
-    named = {one.bot: name for one, name in told}
+def _document(one: Compared) -> dict[str, object]:
+    told = zip(one.found, one.names, strict=True)
+    named = {rating.bot: name for rating, name in told}
     return {
-        **msgspec.structs.asdict(compared.pool.key),
-        "groups": [[named[compared.certainty.bots[i]] for i in group] for group in compared.certainty.groups],
-        "pairs": [
-            {"name": named[a.bot], "opponent": named[b.bot], "los": compared.los(a, b)}
-            for a in compared.found
-            for b in compared.found
-            if a.bot != b.bot
-        ],
+        **msgspec.structs.asdict(one.pool.key),
+        "groups": [[named[one.certainty.bots[i]] for i in group] for group in one.certainty.groups],
+        "pairs": list(one.pairs()),
     }
 
 

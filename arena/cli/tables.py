@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.text import Text
-from sqlite_utils import Database
 
-from arena.bracket import Bracket, read_bracket
+from arena.bracket import read_bracket
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_winner
+from arena.cli.brackets import bracket_document, show_round, show_seeds, show_winner
 from arena.cli.finding import find_tournament, games_of
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.errors import ConfigError
-from arena.plan import final_standings, scores_as_of, table_scores
-from arena.records import Round, TableScore
-from arena.schedule.crosstable import Encounter, encounters
-from arena.schedule.quality import RoundQuality, round_quality
-from arena.schedule.scores import sheets
-from arena.store import matches, tallies, tournaments
-from arena.store.corrections import corrections
+from arena.pairings import Paired, paired
+from arena.plan import final_standings, table_scores
+from arena.schedule.crosstable import Encounter, encounters, in_order
+from arena.schedule.quality import RoundQuality
+from arena.store import tournaments
 from arena.store.database import open_reader
-from arena.store.tournaments import Tournament
 
 TournamentName = Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")]
 GameName = Annotated[str, typer.Argument(help="One game; by default all of the tournament.")]
@@ -44,7 +39,7 @@ def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT
             for one in games_of(found, game)
         }
     if as_json:
-        documents = {one: list(_encounters(order, met, names)) for one, (order, met) in tables.items()}
+        documents = {one: list(_documents(order, met, names)) for one, (order, met) in tables.items()}
         emit_json("crosstable/1", {"tournament": found.name, "games": documents})
         return
     for one, (order, met) in tables.items():
@@ -52,15 +47,11 @@ def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT
     say("each row: the share of its duels against the bot of that number, in percent; a tie is half a duel won")
 
 
-def _encounters(
+def _documents(
     order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
 ) -> Iterator[dict[str, object]]:
-    for own in order:
-        for other in order:
-            if (own, other) in met:
-                told = met[own, other]
-                share = float(told.share)
-                yield {"name": names[own], "opponent": names[other], "share": share, "deals": told.deals}
+    for own, other, told in in_order(order, met):
+        yield {"name": names[own], "opponent": names[other], "share": float(told.share), "deals": told.deals}
 
 
 def _show_crosstable(
@@ -91,7 +82,7 @@ def pairings(
         found = find_tournament(opened, tournament)
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
         brackets = {one: read_bracket(opened, found, one) for one in games_of(found, game)}
-        told = [one for of, bracket in brackets.items() for one in _rounds(opened, found, of, bracket, number)]
+        told = [one for of, bracket in brackets.items() for one in paired(opened, found, of, bracket, number)]
     if number is not None and not told:
         raise ConfigError(f"tournament {found.name} has no round {number} yet")
     whole = {of: bracket for of, bracket in brackets.items() if bracket is not None and number is None}
@@ -104,105 +95,37 @@ def pairings(
             show_seeds(f"{found.name} · {of} · seeds", whole[of], names)
         for one in told:
             if one.game == of:
-                one.show(found.name, names)
+                _show(one, found.name, names)
         if of in whole:
             show_winner(whole[of], names)
     if not told:
         say(f"no round of {found.name} is scheduled yet")
 
 
-class _Paired(msgspec.Struct, frozen=True):
-    """A round of a game as it is shown.
-
-    Attributes:
-        quality: by what was known when the round was paired; None in a knockout, which chooses nothing.
-    """
-
-    game: str
-    round: Round
-    complete: bool
-    matches: list[tuple[int, tuple[int, ...]]]
-    unplayed: list[int]
-    scores: dict[tuple[int, ...], TableScore]
-    void: set[int]
-    quality: RoundQuality | None
-    bracket: Bracket | None
-
-    def documents(self, names: Mapping[int, str]) -> Iterator[dict[str, object]]:
-        """Yield a document for each match."""
-        quality = None if self.quality is None else msgspec.structs.asdict(self.quality)
-        for match, table in self.matches:
-            yield {
-                "game": self.game,
-                "round": self.round.number,
-                "complete": self.complete,
-                "match": match,
-                "bots": [names[entrant] for entrant in table],
-                "played": match not in self.unplayed,
-                "void": match in self.void,
-                "scores": self._scores(table),
-                "byes": [names[entrant] for entrant in self.round.byes],
-                "quality": quality,
-                **pairing_fields(self.bracket, self.round.number, match, names),
-            }
-
-    def show(self, tournament: str, names: Mapping[int, str]) -> None:
-        """Print it."""
-        state = "" if self.complete else f" · {len(self.unplayed)} of {len(self.matches)} to play"
-        title = f"{tournament} · {self.game} · round {self.round.number}{state}"
-        if self.bracket is not None:
-            show_round(title, self.bracket, self.round.number, names)
-            return
-        rows = ((match, self._told(match, table, names)) for match, table in self.matches)
-        emit_table(("match", "<~bots, with their scores"), rows, title)
-        if self.round.byes:
-            typer.echo(f"bye: {', '.join(names[entrant] for entrant in self.round.byes)}")
-        if self.quality is not None:
-            typer.echo(_quality_words(self.quality, max(map(len, self.round.tables))))
-        typer.echo()
-
-    def _scores(self, table: tuple[int, ...]) -> list[float] | None:
-        score = self.scores.get(table)
-        if score is None:
-            return None
-        most = 2 * score.deals * (len(table) - 1)
-        return [sum(row) / most for row in score.duels]
-
-    def _told(self, match: int, table: tuple[int, ...], names: Mapping[int, str]) -> str:
-        scores = self._scores(table)
-        void = " (void)" if match in self.void else ""
-        if scores is None:
-            waits = " (to play)" if match in self.unplayed else void
-            return " – ".join(names[entrant] for entrant in table) + waits
-        shown = (f"{names[entrant]} {score:.3f}" for entrant, score in zip(table, scores, strict=True))
-        return " – ".join(shown) + void
+def _show(one: Paired, tournament: str, names: Mapping[int, str]) -> None:
+    """Print a round."""
+    state = "" if one.complete else f" · {len(one.unplayed)} of {len(one.matches)} to play"
+    title = f"{tournament} · {one.game} · round {one.round.number}{state}"
+    if one.bracket is not None:
+        show_round(title, one.bracket, one.round.number, names)
+        return
+    rows = ((match, _told(one, match, table, names)) for match, table in one.matches)
+    emit_table(("match", "<~bots, with their scores"), rows, title)
+    if one.round.byes:
+        typer.echo(f"bye: {', '.join(names[entrant] for entrant in one.round.byes)}")
+    if one.quality is not None:
+        typer.echo(_quality_words(one.quality, max(map(len, one.round.tables))))
+    typer.echo()
 
 
-def _rounds(
-    db: Database, tournament: Tournament, game: str, bracket: Bracket | None, only: int | None
-) -> Iterator[_Paired]:
-    """Yield the rounds of a game, each judged by those before it as they were known when it was paired."""
-    numbers = [entrant.number for entrant in tournaments.entrants(db, tournament.id, game)]
-    stored = tournaments.rounds(db, tournament.id, game)
-    every, made = [*tallies.scores(db, tournament.id, game)], corrections(db, tournament.id)
-    scores = scores_as_of(every, made, game)
-    for index, (played, complete) in enumerate(stored):
-        if only not in (None, played.number):
-            continue
-        before = [one for one, _ in stored[:index]]
-        known = scores_as_of(every, made, game, played.number)
-        points = {entrant: sheet.points for entrant, sheet in sheets(numbers, before, known).items()}
-        yield _Paired(
-            game,
-            played,
-            complete,
-            matches.tables(db, tournament.id, game, played.number),
-            matches.unplayed(db, tournament.id, game, played.number),
-            {score.table: score for score in scores if score.round == played.number},
-            {one.match for one in made if one.match is not None},
-            round_quality(played, before, points) if played.tables and bracket is None else None,
-            bracket,
-        )
+def _told(one: Paired, match: int, table: tuple[int, ...], names: Mapping[int, str]) -> str:
+    shares = one.shares(table)
+    void = " (void)" if match in one.void else ""
+    if shares is None:
+        waits = " (to play)" if match in one.unplayed else void
+        return " – ".join(names[entrant] for entrant in table) + waits
+    shown = (f"{names[entrant]} {share:.3f}" for entrant, share in zip(table, shares, strict=True))
+    return " – ".join(shown) + void
 
 
 def _quality_words(quality: RoundQuality, seats: int) -> str:

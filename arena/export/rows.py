@@ -1,4 +1,4 @@
-"""The tables that can be exported, as rows; a row's fields are its columns."""
+"""The tables that can be exported, as rows; a row's fields are its columns. `tables` has more of them."""
 
 from __future__ import annotations
 

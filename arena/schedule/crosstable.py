@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -36,3 +36,11 @@ def encounters(scores: Iterable[TableScore]) -> dict[tuple[int, int], Encounter]
                     halves, deals = found.get((own, other), Encounter(0, 0))
                     found[own, other] = Encounter(halves + score.duels[i][j], deals + score.deals)
     return found
+
+
+def in_order(order: Sequence[int], met: Mapping[tuple[int, int], Encounter]) -> Iterator[tuple[int, int, Encounter]]:
+    """Yield the ordered pairs that have met, row by row of a crosstable whose rows and columns have this order."""
+    for own in order:
+        for other in order:
+            if (own, other) in met:
+                yield own, other, met[own, other]
