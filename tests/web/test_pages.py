@@ -189,6 +189,9 @@ def test_a_round_shows_the_standings_after_it(source: Source) -> None:
     ]
     first = shown(source, "t/spring/durak-1").data
     assert {one["rounds"] for one in first["standings"]} == {1}
+    decided = [one["decided_by"] for one in last["standings"]]
+    assert decided[0] is None
+    assert "points" in decided
     assert len(first["round"]["matches"]) == 2
     assert shown(source, "t/stopped/durak-1").data["standings"] == []
 
