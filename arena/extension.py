@@ -30,7 +30,7 @@ from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
 from arena.store.database import writing
-from arena.store.tournaments import Entrant, Tournament
+from arena.store.tournaments import Entrant, Stage, Tournament
 
 
 class Change(NamedTuple):
@@ -42,6 +42,21 @@ class Change(NamedTuple):
 
     text: str
     allowed: bool
+
+
+class Addition(NamedTuple):
+    """What an extension adds.
+
+    Attributes:
+        playing: who plays in its stage.
+        new: who of them enters with it.
+        before: by game, as many of the plan's rounds as the stages before have.
+    """
+
+    stage: Stage
+    playing: list[Entrant]
+    new: list[Entrant]
+    before: dict[str, int]
 
 
 def changes(
@@ -109,26 +124,32 @@ def extend(
     Raises:
         ConfigError: it would have no round, or cannot be played by these bots; names every problem.
     """
+    with writing(db):  # nobody leaves between looking and storing
+        added = addition(db, tournament, plan, bots, now, seed)
+        tournaments.add_stage(db, tournament.id, added.stage)
+        tournaments.add_entrants(db, tournament.id, added.new)
+    return tournaments.get(db, tournament.id)
+
+
+def addition(
+    db: Database, tournament: Tournament, plan: Plan, bots: Sequence[Entrant], now: float, seed: int | None = None
+) -> Addition:
+    """Return what `extend` would store; raises what it does."""
     number = len(tournament.stages) + 1
     if plan.format == "knockout":
         raise ConfigError(
             f"{tournament.name} is a knockout, which ends with its winner; play another under a new --name"
         )
-    with writing(db):  # nobody leaves between looking and storing
-        before = rounds_before(db, tournament, number)
-        if plan.rounds <= (most := max(before.values())):
-            raise ConfigError(
-                f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds"
-            )
-        playing, new = _entering(db, tournament, bots)
-        check_plan(_without_gone(db, tournament, plan), playing)
-        if plan.format != "until-error":  # which has found what follows from the results so far
-            plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
-        stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
-        players = tuple(sorted(one.number for one in playing))
-        tournaments.add_stage(db, tournament.id, msgspec.structs.replace(stage, players=players))
-        tournaments.add_entrants(db, tournament.id, new)
-    return tournaments.get(db, tournament.id)
+    before = rounds_before(db, tournament, number)
+    if plan.rounds <= (most := max(before.values())):
+        raise ConfigError(f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds")
+    playing, new = _entering(db, tournament, bots)
+    check_plan(_without_gone(db, tournament, plan), playing)
+    if plan.format != "until-error":  # which has found what follows from the results so far
+        plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
+    stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
+    players = tuple(sorted(one.number for one in playing))
+    return Addition(msgspec.structs.replace(stage, players=players), playing, new, before)
 
 
 def cast(db: Database | None, plan: Plan, entrants: Sequence[Entrant], isolation: str) -> Cast:

@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.ladder import Ladder, open_ladder
-from arena.cli.opening import Asked, open_ladder_tournament, open_tournament, plan_for
+from arena.cli.opening import Asked, extension_of, open_ladder_tournament, open_tournament, plan_for
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
@@ -104,7 +104,7 @@ def run(
         )
     _check_further(config, extend=extend, forever=forever, max_rounds=max_rounds)
     if dry_run:
-        _show_plan(config, db, isolation or available_level()[0], as_json=as_json)
+        _show_plan(config, db, isolation or available_level()[0], extend=extend, as_json=as_json)
         return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
@@ -150,12 +150,15 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
 
 
-def _show_plan(config: TournamentConfig, db: Path, level: Level, *, as_json: bool) -> None:
+def _show_plan(config: TournamentConfig, db: Path, level: Level, *, extend: bool, as_json: bool) -> None:
     from arena.cli import dryrun
 
     if config.format == "until-error":
         raise ConfigError("--until-error ends when its errors are small enough, so --dry-run cannot tell what it takes")
     entrants = dryrun.entrants_of(db, config)
+    if extend:
+        _show_extension(config, db, level, entrants, as_json=as_json)
+        return
     plan = plan_for(config, entrants)
     check_plan(plan, entrants)
     if not db.is_file():
@@ -167,12 +170,36 @@ def _show_plan(config: TournamentConfig, db: Path, level: Level, *, as_json: boo
             _tell_begun(opened, config.name)
 
 
+def _show_extension(
+    config: TournamentConfig, db: Path, level: Level, entrants: list[Entrant], *, as_json: bool
+) -> None:
+    from arena.cli import dryrun
+
+    with open_reader(db) as opened:
+        stored, plan = extension_of(
+            opened, config, tournaments.find(opened, config.name or ""), entrants, str(level.value)
+        )
+        if plan is not None:
+            dryrun.show_extension(opened, stored, plan, entrants, config.seed, as_json=as_json)
+            return
+        if as_json:
+            emit_json(
+                "run.dry/1", {"bots": len(entrants), "drawn": config.seed is None, "games": [], "extension": None}
+            )
+        done, total = matches.count_played(opened, stored.id), total_matches(opened, stored)
+        say(f"this adds nothing: {stored.name} goes on, and has played {done:,} of its {count_of(total, 'match')}")
+
+
 def _tell_begun(db: Database, name: str) -> None:
     """Tell that a plan is not that of the rest, if a tournament was begun before."""
     stored = tournaments.find(db, name)
-    if stored is not None:
-        done, total = matches.count_played(db, stored.id), total_matches(db, stored)
-        say(f"{name} was begun before, and has played {done:,} of its {count_of(total, 'match')}; this is all of it")
+    if stored is None:
+        return
+    done, total = matches.count_played(db, stored.id), count_of(total_matches(db, stored), "match")
+    if stored.finished_at is not None:
+        say(f"{name} is finished, with {count_of(done, 'match')}; with --extend, what that adds is told")
+    else:
+        say(f"{name} was begun before, and has played {done:,} of its {total}; this is all of it")
 
 
 async def _run(asked: Asked) -> Tournament | None:
