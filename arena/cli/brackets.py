@@ -45,7 +45,12 @@ def _cells(line: BracketLine, bracket: Bracket, names: Mapping[int, str]) -> lis
 def show_winner(bracket: Bracket, names: Mapping[int, str]) -> None:
     """Print who won, if anybody has."""
     if bracket.winner is not None:
-        typer.echo(f"winner: {harmless(names[bracket.winner])}\n")
+        typer.echo(f"{harmless(winner_in_words(bracket, names))}\n")
+
+
+def winner_in_words(bracket: Bracket, names: Mapping[int, str]) -> str:
+    """Return who won, or that nobody did."""
+    return "no winner" if bracket.winner is None else f"winner: {names[bracket.winner]}"
 
 
 def show_standings(title: str, bracket: Bracket, lines: Sequence[Standing], names: Mapping[int, str]) -> None:

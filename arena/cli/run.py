@@ -75,7 +75,7 @@ def run(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Run a tournament, or go on with one that was stopped; ends with the leaderboard.
+    """Run a tournament, or go on with one that was stopped; ends with who won, and the leaderboards.
 
     Bots may be submitted and results corrected meanwhile.
     """
@@ -117,23 +117,28 @@ def run(
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
-    is_until = config.format == "until-error"
-    if as_json:
-        with open_reader(db) as reader:
-            sure = {"sureness": sureness(reader, found)} if is_until else {}
-        emit_json("finished/1", {"tournament": found.name, **sure})
-    else:
-        from arena.cli.leaderboard import leaderboard
+    with open_reader(db) as reader:
+        _tell_result(reader, found, db, is_until=config.format == "until-error", as_json=as_json)
 
-        leaderboard("", db, False)
-        where = "" if db == DEFAULT_DB else f" --db {db}"
-        with open_reader(db) as reader:
-            failed = len(matches.faults(reader, tournament=found.id))
-        if failed:
-            say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
-        # Points mean nothing where bots sit at unequally many tables, chosen for what they tell.
-        further = f"who is stronger: arena los{where}" if is_until else f"points: arena standings {found.name}{where}"
-        say(f"shown again by: arena leaderboard{where}    {further}")
+
+def _tell_result(db: Database, found: Tournament, path: Path, *, is_until: bool, as_json: bool) -> None:
+    """Tell what a tournament came to, then the leaderboards of its pools, then what tells more."""
+    from arena.cli.leaderboard import show_leaderboards
+    from arena.cli.outcome import outcomes, show_outcomes
+
+    results = outcomes(db, found)
+    if as_json:
+        told = {"sureness": sureness(db, found)} if is_until else {"result": [one.document() for one in results]}
+        emit_json("finished/1", {"tournament": found.name, **told})
+        return
+    show_outcomes(found, results)
+    show_leaderboards(db, found.id)
+    where = "" if path == DEFAULT_DB else f" --db {path}"
+    if failed := len(matches.faults(db, tournament=found.id)):
+        say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
+    # Points mean nothing where bots sit at unequally many tables, chosen for what they tell.
+    further = f"who is stronger: arena los{where}" if is_until else f"points: arena standings {found.name}{where}"
+    say(f"shown again by: arena leaderboard{where}    {further}")
 
 
 def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max_rounds: int | None) -> None:
