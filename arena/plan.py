@@ -228,7 +228,7 @@ def final_standings(db: Database, tournament: Tournament, game: str, after: int 
     lines = standings(numbers, history, scores, bye_score=bye, key=key, order=plan.tiebreaks)
     made = [one for one in corrections(db, tournament.id) if before is None or one.rounds.get(game, 0) < before]
     if plan.format == "knockout":
-        gone = {one.entrant for one in made if one.entrant is not None}
+        gone = list(dict.fromkeys(one.entrant for one in made if one.entrant is not None))
         lines = by_survival(lines, seeding_of(tournament.stages[0], game, numbers), history, scores, gone)
     return _marked(lines, made)
 

@@ -37,7 +37,8 @@ class Outcome(NamedTuple):
     def words(self) -> str:
         """Return it in a line."""
         if self.bracket is not None:
-            return winner_in_words(self.bracket, self.names)
+            unplayed = self.bracket.unplayed(self.names)
+            return winner_in_words(self.bracket, self.names) + (f"; {unplayed}" if unplayed else "")
         told = [f"{line.place} {marked_name(line, self.names)} {line.points:.3f}" for line in self.first]
         return f"{', '.join(told)} points"
 

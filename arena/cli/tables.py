@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from arena.bracket import Bracket, read_bracket
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_winner
+from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_unplayed, show_winner
 from arena.cli.finding import find_tournament, games_of
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
 from arena.errors import ConfigError
@@ -106,6 +106,7 @@ def pairings(
             if one.game == of:
                 one.show(found.name, names)
         if of in whole:
+            show_unplayed(f"{found.name} · {of}", whole[of], names)
             show_winner(whole[of], names)
     if not told:
         say(f"no round of {found.name} is scheduled yet")
