@@ -209,6 +209,11 @@ def plan_of(what: Tournament | Stage) -> Plan:
     return msgspec.json.decode(stage.spec, type=Plan)
 
 
+def challengers_of(tournament: Tournament) -> frozenset[int]:
+    """Return the numbers of the challengers of a gauntlet, in any of its stages; nobody's of other formats."""
+    return frozenset(number for stage in tournament.stages for number in plan_of(stage).cast.challengers)
+
+
 def final_standings(db: Database, tournament: Tournament, game: str, after: int | None = None) -> list[Standing]:
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last.
 

@@ -11,7 +11,9 @@ import pytest
 import trio
 from sqlite_utils import Database
 from trio.testing import MockClock
+from typer.testing import CliRunner
 
+from arena.cli.commands import app
 from arena.cli.run import _tell_result
 from arena.plan import Plan, final_standings
 from arena.store import tournaments
@@ -61,7 +63,12 @@ def test_the_result_comes_first_and_other_pools_are_left_out(db: Database, capsy
     assert [line for line in lines if " seats · " in line] == [line for line in lines if line.startswith("durak ·")]
     (game,) = document["result"]
     assert (game["game"], game["winner"]) == ("durak", None)
-    assert game["first"][0] == {"place": 1, "name": names[standings[0].entrant], "points": standings[0].points}
+    assert game["first"][0] == {
+        "place": 1,
+        "name": names[standings[0].entrant],
+        "points": standings[0].points,
+        "challenger": False,
+    }
     assert len(game["first"]) == 3
 
 
@@ -77,6 +84,27 @@ def test_of_a_knockout_the_winner_is_told(db: Database, capsys: pytest.CaptureFi
     (game,) = document["result"]
     assert game["winner"] == game["first"][0]["name"]
     assert lines[1] == f"  durak  winner: {game['winner']}"
+
+
+def test_who_challenges_is_marked(db: Database, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = Plan("gauntlet", {"avalanche": {}}, 1, challengers=("bot-1", "bot-3"))
+    lines, document = told(db, played(db, plan), capsys)
+    (game,) = document["result"]
+    assert all(one["challenger"] == (one["name"] in plan.challengers) for one in game["first"])
+    assert lines[1].count("*") == sum(one["challenger"] for one in game["first"])
+    for command in ("standings", "crosstable", "pairings"):
+        ran = CliRunner().invoke(app, [command, "spring", "--db", str(tmp_path / "arena.db")])
+        assert "* challenger: meets all others, but not each other" in ran.stderr
+        assert "bot-1*" in ran.stdout
+        assert "bot-0*" not in ran.stdout
+        assert "pairing: " not in ran.stdout, "it chooses nothing"
+        ran = CliRunner().invoke(app, [command, "spring", "--json", "--db", str(tmp_path / "arena.db")])
+        rows = [json.loads(line) for line in ran.stdout.splitlines()]
+        if command == "pairings":
+            assert all([name for name in row["bots"] if name in plan.challengers] == row["challengers"] for row in rows)
+            assert all(row["quality"] is None for row in rows)
+            continue
+        assert all(row["challenger"] == (row["name"] in plan.challengers) for row in rows[0]["games"]["avalanche"])
 
 
 def test_points_that_mean_nothing_are_no_result(db: Database, capsys: pytest.CaptureFixture[str]) -> None:

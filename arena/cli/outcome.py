@@ -11,8 +11,8 @@ from sqlite_utils import Database
 from arena.bracket import Bracket, read_bracket
 from arena.cli.brackets import winner_in_words
 from arena.cli.output import emit_pairs, harmless
-from arena.cli.standings import marked_name
-from arena.plan import final_standings, plan_of
+from arena.cli.standings import marked_name, say_stars, starred
+from arena.plan import challengers_of, final_standings, plan_of
 from arena.records import Standing
 from arena.store import tournaments
 from arena.store.tournaments import Tournament
@@ -27,25 +27,36 @@ class Outcome(NamedTuple):
         bracket: of a knockout, else None.
         first: the first lines of the standings.
         names: by entrant.
+        challengers: of a gauntlet.
     """
 
     game: str
     bracket: Bracket | None
     first: list[Standing]
     names: Mapping[int, str]
+    challengers: frozenset[int]
 
     def words(self) -> str:
         """Return it in a line."""
         if self.bracket is not None:
             unplayed = self.bracket.unplayed(self.names)
             return winner_in_words(self.bracket, self.names) + (f"; {unplayed}" if unplayed else "")
-        told = [f"{line.place} {marked_name(line, self.names)} {line.points:.3f}" for line in self.first]
+        names = starred(self.names, self.challengers)
+        told = [f"{line.place} {marked_name(line, names)} {line.points:.3f}" for line in self.first]
         return f"{', '.join(told)} points"
 
     def document(self) -> dict[str, object]:
         """Return it for other programs."""
         winner = None if self.bracket is None or self.bracket.winner is None else self.names[self.bracket.winner]
-        first = [{"place": line.place, "name": self.names[line.entrant], "points": line.points} for line in self.first]
+        first = [
+            {
+                "place": line.place,
+                "name": self.names[line.entrant],
+                "points": line.points,
+                "challenger": line.entrant in self.challengers,
+            }
+            for line in self.first
+        ]
         return {"game": self.game, "winner": winner, "first": first}
 
 
@@ -55,8 +66,9 @@ def outcomes(db: Database, tournament: Tournament) -> list[Outcome]:
     if plan.format == "until-error":
         return []
     names = {one.number: one.name for one in tournaments.entrants(db, tournament.id)}
+    coming = challengers_of(tournament)
     return [
-        Outcome(game, read_bracket(db, tournament, game), final_standings(db, tournament, game)[:_FIRST], names)
+        Outcome(game, read_bracket(db, tournament, game), final_standings(db, tournament, game)[:_FIRST], names, coming)
         for game in plan.games
     ]
 
@@ -67,3 +79,4 @@ def show_outcomes(tournament: Tournament, found: list[Outcome]) -> None:
         typer.echo(f"result of {harmless(tournament.name)}")
         emit_pairs([(one.game, one.words()) for one in found])
         typer.echo()
+        say_stars(found[0].challengers)

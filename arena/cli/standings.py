@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -28,18 +28,26 @@ def standings(
     """Show a tournament's points and tie-breaks, from its complete rounds."""
     from arena.bracket import read_bracket, standing_fields
     from arena.cli.brackets import show_standings
-    from arena.plan import final_standings, plan_of
+    from arena.plan import challengers_of, final_standings, plan_of
 
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
         tables = {name: final_standings(opened, found, name) for name in games_of(found, game)}
         brackets = {name: read_bracket(opened, found, name) for name in tables}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        coming = challengers_of(found)
         made = corrections(opened, found.id)
         doubted = {name: matches.count_unverified(opened, found.id, name) for name in tables}
     if as_json:
         documents = {
-            name: [{**_standing(line, names), **standing_fields(brackets[name], line.entrant, names)} for line in lines]
+            name: [
+                {
+                    **_standing(line, names),
+                    "challenger": line.entrant in coming,
+                    **standing_fields(brackets[name], line.entrant, names),
+                }
+                for line in lines
+            ]
             for name, lines in tables.items()
         }
         unverified = {name: some for name, (some, _) in doubted.items()}
@@ -52,12 +60,13 @@ def standings(
         if bracket := brackets[name]:
             show_standings(f"{found.name} · {name}", bracket, lines, names)
             continue
-        rows = (_standing_cells(line, names, deciding) for line in lines)
+        rows = (_standing_cells(line, starred(names, coming), deciding) for line in lines)
         emit_table(_columns(deciding), rows, f"{found.name} · {name}")
         typer.echo()
     for one in made:
         day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
         typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
+    say_stars(coming)
     say_unverified(*(sum(counts) for counts in zip(*doubted.values(), strict=True)))
     if None in brackets.values():
         say(", ".join(f"{_SHORT[one][0]} {_SHORT[one][1]}" for one in deciding))
@@ -100,3 +109,14 @@ def _standing_cells(line: Standing, names: Mapping[int, str], deciding: Sequence
 def marked_name(line: Standing, names: Mapping[int, str]) -> str:
     """Return who a line of standings is of, and that it has left if it has."""
     return f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
+
+
+def starred(names: Mapping[int, str], challengers: Collection[int]) -> dict[int, str]:
+    """Return names by entrant, with a star after those of challengers."""
+    return {number: f"{name}*" if number in challengers else name for number, name in names.items()}
+
+
+def say_stars(challengers: Collection[int]) -> None:
+    """Say what stars mean, if there are any."""
+    if challengers:
+        say("* challenger: meets all others, but not each other")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -15,8 +15,9 @@ from arena.cli.app import DEFAULT_DB, Db, Json, app
 from arena.cli.brackets import bracket_document, pairing_fields, show_round, show_seeds, show_unplayed, show_winner
 from arena.cli.finding import find_tournament, games_of
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
+from arena.cli.standings import say_stars, starred
 from arena.errors import ConfigError
-from arena.plan import final_standings, scores_as_of, table_scores
+from arena.plan import challengers_of, final_standings, plan_of, scores_as_of, table_scores
 from arena.records import Round, TableScore
 from arena.schedule.crosstable import Encounter, encounters
 from arena.schedule.quality import RoundQuality, round_quality
@@ -43,24 +44,35 @@ def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT
             )
             for one in games_of(found, game)
         }
+    coming = challengers_of(found)
     if as_json:
-        documents = {one: list(_encounters(order, met, names)) for one, (order, met) in tables.items()}
+        documents = {one: list(_encounters(order, met, names, coming)) for one, (order, met) in tables.items()}
         emit_json("crosstable/1", {"tournament": found.name, "games": documents})
         return
     for one, (order, met) in tables.items():
-        _show_crosstable(f"{found.name} · {one}", order, met, names)
+        _show_crosstable(f"{found.name} · {one}", order, met, starred(names, coming))
+    say_stars(coming)
     say("each row: the share of its duels against the bot of that number, in percent; a tie is half a duel won")
 
 
 def _encounters(
-    order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
+    order: Sequence[int],
+    met: Mapping[tuple[int, int], Encounter],
+    names: Mapping[int, str],
+    challengers: Collection[int],
 ) -> Iterator[dict[str, object]]:
     for own in order:
         for other in order:
             if (own, other) in met:
                 told = met[own, other]
                 share = float(told.share)
-                yield {"name": names[own], "opponent": names[other], "share": share, "deals": told.deals}
+                yield {
+                    "name": names[own],
+                    "opponent": names[other],
+                    "challenger": own in challengers,
+                    "share": share,
+                    "deals": told.deals,
+                }
 
 
 def _show_crosstable(
@@ -104,10 +116,11 @@ def pairings(
             show_seeds(f"{found.name} · {of} · seeds", whole[of], names)
         for one in told:
             if one.game == of:
-                one.show(found.name, names)
+                one.show(found.name, starred(names, one.challengers))
         if of in whole:
             show_unplayed(f"{found.name} · {of}", whole[of], names)
             show_winner(whole[of], names)
+    say_stars(challengers_of(found))
     if not told:
         say(f"no round of {found.name} is scheduled yet")
 
@@ -116,7 +129,8 @@ class _Paired(msgspec.Struct, frozen=True):
     """A round of a game as it is shown.
 
     Attributes:
-        quality: by what was known when the round was paired; None in a knockout, which chooses nothing.
+        quality: by what was known when the round was paired; None in a knockout or a gauntlet, which choose nothing.
+        challengers: of a gauntlet.
     """
 
     game: str
@@ -128,6 +142,7 @@ class _Paired(msgspec.Struct, frozen=True):
     void: set[int]
     quality: RoundQuality | None
     bracket: Bracket | None
+    challengers: frozenset[int]
 
     def documents(self, names: Mapping[int, str]) -> Iterator[dict[str, object]]:
         """Yield a document for each match."""
@@ -139,6 +154,7 @@ class _Paired(msgspec.Struct, frozen=True):
                 "complete": self.complete,
                 "match": match,
                 "bots": [names[entrant] for entrant in table],
+                "challengers": [names[entrant] for entrant in table if entrant in self.challengers],
                 "played": match not in self.unplayed,
                 "void": match in self.void,
                 "scores": self._scores(table),
@@ -187,6 +203,7 @@ def _rounds(
     stored = tournaments.rounds(db, tournament.id, game)
     every, made = [*tallies.scores(db, tournament.id, game)], corrections(db, tournament.id)
     scores = scores_as_of(every, made, game)
+    chooses = plan_of(tournament).format not in ("knockout", "gauntlet")
     for index, (played, complete) in enumerate(stored):
         if only not in (None, played.number):
             continue
@@ -201,8 +218,9 @@ def _rounds(
             matches.unplayed(db, tournament.id, game, played.number),
             {score.table: score for score in scores if score.round == played.number},
             {one.match for one in made if one.match is not None},
-            round_quality(played, before, points) if played.tables and bracket is None else None,
+            round_quality(played, before, points) if played.tables and chooses else None,
             bracket,
+            challengers_of(tournament),
         )
 
 
