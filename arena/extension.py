@@ -5,7 +5,7 @@ The rules stay, and what was scheduled stays: a Swiss goes on from its next roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +26,7 @@ from arena.plan import (
     rounds_before,
 )
 from arena.records import BotHash, PoolKey
+from arena.rules import Options, show_value
 from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
@@ -79,15 +80,33 @@ def changed_plan(stored: Tournament, plan: Plan, isolation: str, seed: int | Non
     kept, asked = (msgspec.to_builtins(msgspec.structs.replace(one, cast=Cast())) for one in (latest, plan))
     kept["isolation"], asked["isolation"] = stored.isolation, isolation
     allowed = {"decks": True, "rounds": plan.rounds > latest.rounds}
+    for one in (kept, asked):
+        one["games"] = _games(one["games"])
+        one.update({f"clock.{limit}": value for limit, value in one.pop("clock").items()})
     for key in kept:
         if kept[key] != asked[key]:
-            yield Change(f"{key} was {kept[key]}, now {asked[key]}", allowed.get(key, False))
+            yield Change(f"{key} was {_told(kept[key])}, now {_told(asked[key])}", allowed.get(key, False))
     first = stored.stages[0]
     if seed is not None and first.master and practice_master(seed) != first.master:
         yield Change(f"its seed was another than {seed}", False)
     if not all(stage.master for stage in stored.stages):
         text = "it was imported unfinished, without its master seed, so only its own arena can go on"
         yield Change(text, False)
+
+
+def _told(value: object) -> str:
+    """Return a value of a plan as it is written on the command line or in a file."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return show_value(value) if isinstance(value, bool | int | str) else str(value)
+
+
+def _games(games: Mapping[str, Options]) -> str:
+    """Return games, each with the options that differ from its defaults; in alphabetical order, as theirs is none."""
+    told = [
+        (game, ", ".join(f"{key}={show_value(given[key])}" for key in sorted(given))) for game, given in games.items()
+    ]
+    return ", ".join(f"{game} ({options})" if options else game for game, options in sorted(told))
 
 
 def _changed_entrants(db: Database, stored: Tournament, bots: Sequence[Entrant]) -> Iterator[Change]:

@@ -123,8 +123,8 @@ def too_few(plan: Plan, entrants: Sequence[Entrant]) -> list[str]:
             field = sum(base_name(entrant) not in plan.challengers for entrant in playing)
             if not plan.seats - 1 <= field < len(playing):
                 problems.append(
-                    f"a gauntlet of {game} at tables of {plan.seats} needs a challenger and {plan.seats - 1} others, "
-                    f"not {len(playing) - field} and {field}"
+                    f"a gauntlet of {game} at tables of {plan.seats} needs at least 1 challenger and {plan.seats - 1} "
+                    f"of the others; challengers that play it: {len(playing) - field}, others: {field}"
                 )
     return problems
 

@@ -48,7 +48,9 @@ def run(
     file: Annotated[Path | None, typer.Argument(help="A tournament.toml; its keys are the long options.")] = None,
     bots: Annotated[str | None, typer.Option("--bots", help="all, or names and folders (with a /) by commas.")] = None,
     games: Annotated[str | None, typer.Option("--games", help="all, or names by commas.")] = None,
-    format: Annotated[str | None, typer.Option("--format", help="swiss, round-robin, gauntlet or knockout.")] = None,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option("--format", help="swiss, round-robin, gauntlet, knockout; or --until-error.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of a Swiss, else cycles.")] = None,
     seats: Annotated[int | None, typer.Option("--seats", help="Bots at a table; 2 by default.")] = None,
     decks: Annotated[int | None, typer.Option("--decks", help="Decks of a match; 1 by default.")] = None,

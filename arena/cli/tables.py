@@ -104,8 +104,9 @@ def pairings(
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
         brackets = {one: read_bracket(opened, found, one) for one in games_of(found, game)}
         told = [one for of, bracket in brackets.items() for one in _rounds(opened, found, of, bracket, number)]
+        most = max(len(tournaments.rounds(opened, found.id, one)) for one in brackets)
     if number is not None and not told:
-        raise ConfigError(f"tournament {found.name} has no round {number} yet")
+        raise ConfigError(_no_round(found, number, most))
     whole = {of: bracket for of, bracket in brackets.items() if bracket is not None and number is None}
     if as_json:
         emit_lines("bracket/1", (bracket_document(of, bracket, names) for of, bracket in whole.items()))
@@ -123,6 +124,12 @@ def pairings(
     say_stars(challengers_of(found))
     if not told:
         say(f"no round of {found.name} is scheduled yet")
+
+
+def _no_round(tournament: Tournament, number: int, most: int) -> str:
+    there = "none is scheduled" if not most else "it has round 1" if most == 1 else f"it has rounds 1 to {most}"
+    yet = "" if tournament.finished_at is not None else " yet"
+    return f"tournament {tournament.name} has no round {number}{yet}; {there}"
 
 
 class _Paired(msgspec.Struct, frozen=True):
