@@ -94,12 +94,14 @@ class Bracket(msgspec.Struct, frozen=True):
         rounds: by number, each in the order of the bracket.
         exits: by entrant; nothing of who is still in it.
         winner: None as long as there is none.
+        missed: who left before the next round, by seed, so that it is not played; empty as long as one is.
     """
 
     seeds: tuple[Seed, ...]
     rounds: dict[int, tuple[BracketLine, ...]]
     exits: dict[int, Exit]
     winner: int | None
+    missed: tuple[int, ...] = ()
 
     def seed(self, entrant: int) -> Seed:
         """Return the seed of an entrant."""
@@ -109,6 +111,14 @@ class Bracket(msgspec.Struct, frozen=True):
         """Return what a round is called, e.g. `semi-final`, or `round 1` if it is further from the end."""
         left = rounds_of(len(self.seeds)) - number
         return _ROUNDS[left] if left < len(_ROUNDS) else f"round {number}"
+
+    def unplayed(self, names: Mapping[int, str]) -> str:
+        """Return which round is not played and why, or nothing if that is not so."""
+        if not self.missed:
+            return ""
+        return (
+            f"{self.round_name(len(self.rounds) + 1)} not played: {', '.join(names[one] for one in self.missed)} left"
+        )
 
     def end(self, entrant: int, names: Mapping[int, str]) -> str:
         """Return in words how somebody came out of it, or that it won; empty for who is still in it.
@@ -151,13 +161,15 @@ def read_bracket(db: Database, tournament: Tournament, game: str, after: int | N
         one.number: _lines(db, tournament, game, one, row, scores, void)
         for one, row in zip(history, played, strict=True)
     }
-    winner = None
+    winner: int | None = None
+    missed: tuple[int, ...] = ()
     gone = excluded(made, game, len(history) + 1)
     last = [one.winner for one in played[-1] if one.winner is not None] if played else seeding
     if all(done for _, done in stored) and len([one for one in last if one not in gone]) < 2:
         winner = _winner(db, tournament, game, after)
+        missed = tuple(one for one in seeding if one in last and one in gone) if len(last) > 1 else ()
     exits = {entrant: out for entrant, out in _exits(played, last, gone) if entrant != winner}
-    return Bracket(seeds_of(stage, game, entrants), rounds, exits, winner)
+    return Bracket(seeds_of(stage, game, entrants), rounds, exits, winner, missed)
 
 
 def _winner(db: Database, tournament: Tournament, game: str, after: int | None) -> int | None:

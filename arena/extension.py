@@ -5,7 +5,7 @@ The rules stay, and what was scheduled stays: a Swiss goes on from its next roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,11 +26,12 @@ from arena.plan import (
     rounds_before,
 )
 from arena.records import BotHash, PoolKey
+from arena.rules import Options, show_value
 from arena.store import bots as kept_bots
 from arena.store import matches, ratings, tournaments
 from arena.store.corrections import corrections
 from arena.store.database import writing
-from arena.store.tournaments import Entrant, Tournament
+from arena.store.tournaments import Entrant, Stage, Tournament
 
 
 class Change(NamedTuple):
@@ -42,6 +43,21 @@ class Change(NamedTuple):
 
     text: str
     allowed: bool
+
+
+class Addition(NamedTuple):
+    """What an extension adds.
+
+    Attributes:
+        playing: who plays in its stage.
+        new: who of them enters with it.
+        before: by game, as many of the plan's rounds as the stages before have.
+    """
+
+    stage: Stage
+    playing: list[Entrant]
+    new: list[Entrant]
+    before: dict[str, int]
 
 
 def changes(
@@ -64,15 +80,33 @@ def changed_plan(stored: Tournament, plan: Plan, isolation: str, seed: int | Non
     kept, asked = (msgspec.to_builtins(msgspec.structs.replace(one, cast=Cast())) for one in (latest, plan))
     kept["isolation"], asked["isolation"] = stored.isolation, isolation
     allowed = {"decks": True, "rounds": plan.rounds > latest.rounds}
+    for one in (kept, asked):
+        one["games"] = _games(one["games"])
+        one.update({f"clock.{limit}": value for limit, value in one.pop("clock").items()})
     for key in kept:
         if kept[key] != asked[key]:
-            yield Change(f"{key} was {kept[key]}, now {asked[key]}", allowed.get(key, False))
+            yield Change(f"{key} was {_told(kept[key])}, now {_told(asked[key])}", allowed.get(key, False))
     first = stored.stages[0]
     if seed is not None and first.master and practice_master(seed) != first.master:
         yield Change(f"its seed was another than {seed}", False)
     if not all(stage.master for stage in stored.stages):
         text = "it was imported unfinished, without its master seed, so only its own arena can go on"
         yield Change(text, False)
+
+
+def _told(value: object) -> str:
+    """Return a value of a plan as it is written on the command line or in a file."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return show_value(value) if isinstance(value, bool | int | str) else str(value)
+
+
+def _games(games: Mapping[str, Options]) -> str:
+    """Return games, each with the options that differ from its defaults; in alphabetical order, as theirs is none."""
+    told = [
+        (game, ", ".join(f"{key}={show_value(given[key])}" for key in sorted(given))) for game, given in games.items()
+    ]
+    return ", ".join(f"{game} ({options})" if options else game for game, options in sorted(told))
 
 
 def _changed_entrants(db: Database, stored: Tournament, bots: Sequence[Entrant]) -> Iterator[Change]:
@@ -109,26 +143,32 @@ def extend(
     Raises:
         ConfigError: it would have no round, or cannot be played by these bots; names every problem.
     """
+    with writing(db):  # nobody leaves between looking and storing
+        added = addition(db, tournament, plan, bots, now, seed)
+        tournaments.add_stage(db, tournament.id, added.stage)
+        tournaments.add_entrants(db, tournament.id, added.new)
+    return tournaments.get(db, tournament.id)
+
+
+def addition(
+    db: Database, tournament: Tournament, plan: Plan, bots: Sequence[Entrant], now: float, seed: int | None = None
+) -> Addition:
+    """Return what `extend` would store; raises what it does."""
     number = len(tournament.stages) + 1
     if plan.format == "knockout":
         raise ConfigError(
             f"{tournament.name} is a knockout, which ends with its winner; play another under a new --name"
         )
-    with writing(db):  # nobody leaves between looking and storing
-        before = rounds_before(db, tournament, number)
-        if plan.rounds <= (most := max(before.values())):
-            raise ConfigError(
-                f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds"
-            )
-        playing, new = _entering(db, tournament, bots)
-        check_plan(_without_gone(db, tournament, plan), playing)
-        if plan.format != "until-error":  # which has found what follows from the results so far
-            plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
-        stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
-        players = tuple(sorted(one.number for one in playing))
-        tournaments.add_stage(db, tournament.id, msgspec.structs.replace(stage, players=players))
-        tournaments.add_entrants(db, tournament.id, new)
-    return tournaments.get(db, tournament.id)
+    before = rounds_before(db, tournament, number)
+    if plan.rounds <= (most := max(before.values())):
+        raise ConfigError(f"{plan.unit} {most} of {tournament.name} is scheduled already; extend it by more --rounds")
+    playing, new = _entering(db, tournament, bots)
+    check_plan(_without_gone(db, tournament, plan), playing)
+    if plan.format != "until-error":  # which has found what follows from the results so far
+        plan = msgspec.structs.replace(plan, cast=cast(db, plan, playing, tournament.isolation))
+    stage = new_stage(number, plan, now, sum(match_counts(plan, playing, before).values()), seed=seed)
+    players = tuple(sorted(one.number for one in playing))
+    return Addition(msgspec.structs.replace(stage, players=players), playing, new, before)
 
 
 def cast(db: Database | None, plan: Plan, entrants: Sequence[Entrant], isolation: str) -> Cast:

@@ -8,7 +8,7 @@ import msgspec
 from sqlite_utils import Database
 
 from arena.bracket import Bracket
-from arena.plan import scores_as_of
+from arena.plan import challengers_of, plan_of, scores_as_of
 from arena.records import Round, TableScore
 from arena.schedule.quality import RoundQuality, round_quality
 from arena.schedule.scores import sheets
@@ -24,7 +24,8 @@ class Paired(msgspec.Struct, frozen=True):
         matches: their numbers and tables.
         scores: by table, of a complete round.
         void: the numbers of the tournament's void matches.
-        quality: by what was known when the round was paired; None in a knockout, which chooses nothing.
+        quality: by what was known when the round was paired; None in a knockout or a gauntlet, which choose nothing.
+        challengers: of a gauntlet.
     """
 
     game: str
@@ -36,6 +37,7 @@ class Paired(msgspec.Struct, frozen=True):
     void: set[int]
     quality: RoundQuality | None
     bracket: Bracket | None
+    challengers: frozenset[int]
 
     def documents(self, names: Mapping[int, str]) -> Iterator[dict[str, object]]:
         """Yield a document for each match."""
@@ -47,6 +49,7 @@ class Paired(msgspec.Struct, frozen=True):
                 "complete": self.complete,
                 "match": match,
                 "bots": [names[entrant] for entrant in table],
+                "challengers": [names[entrant] for entrant in table if entrant in self.challengers],
                 "played": match not in self.unplayed,
                 "void": match in self.void,
                 "scores": self.shares(table),
@@ -87,6 +90,7 @@ def paired(
     stored = tournaments.rounds(db, tournament.id, game)
     every, made = [*tallies.scores(db, tournament.id, game)], corrections(db, tournament.id)
     scores = scores_as_of(every, made, game)
+    chooses = plan_of(tournament).format not in ("knockout", "gauntlet")
     for index, (played, complete) in enumerate(stored):
         if only not in (None, played.number):
             continue
@@ -101,6 +105,7 @@ def paired(
             matches.unplayed(db, tournament.id, game, played.number),
             {score.table: score for score in scores if score.round == played.number},
             {one.match for one in made if one.match is not None},
-            round_quality(played, before, points) if played.tables and bracket is None else None,
+            round_quality(played, before, points) if played.tables and chooses else None,
             bracket,
+            challengers_of(tournament),
         )

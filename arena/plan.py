@@ -127,8 +127,8 @@ def too_few(plan: Plan, entrants: Sequence[Entrant]) -> list[str]:
             field = sum(base_name(entrant) not in plan.challengers for entrant in playing)
             if not plan.seats - 1 <= field < len(playing):
                 problems.append(
-                    f"a gauntlet of {game} at tables of {plan.seats} needs a challenger and {plan.seats - 1} others, "
-                    f"not {len(playing) - field} and {field}"
+                    f"a gauntlet of {game} at tables of {plan.seats} needs at least 1 challenger and {plan.seats - 1} "
+                    f"of the others; challengers that play it: {len(playing) - field}, others: {field}"
                 )
     return problems
 
@@ -213,6 +213,11 @@ def plan_of(what: Tournament | Stage) -> Plan:
     return msgspec.json.decode(stage.spec, type=Plan)
 
 
+def challengers_of(tournament: Tournament) -> frozenset[int]:
+    """Return the numbers of the challengers of a gauntlet, in any of its stages; nobody's of other formats."""
+    return frozenset(number for stage in tournament.stages for number in plan_of(stage).cast.challengers)
+
+
 def final_standings(db: Database, tournament: Tournament, game: str, after: int | None = None) -> list[Standing]:
     """Return the standings of a game of a tournament after its complete rounds; the lot decides last.
 
@@ -232,7 +237,7 @@ def final_standings(db: Database, tournament: Tournament, game: str, after: int 
     lines = standings(numbers, history, scores, bye_score=bye, key=key, order=plan.tiebreaks)
     made = [one for one in corrections(db, tournament.id) if before is None or one.rounds.get(game, 0) < before]
     if plan.format == "knockout":
-        gone = {one.entrant for one in made if one.entrant is not None}
+        gone = list(dict.fromkeys(one.entrant for one in made if one.entrant is not None))
         lines = by_survival(lines, seeding_of(tournament.stages[0], game, numbers), history, scores, gone)
     return _marked(lines, made)
 

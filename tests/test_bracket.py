@@ -304,14 +304,46 @@ def test_who_leaves_is_told(db: Database, tmp_path: Path) -> None:
     assert (fields["lost_to"], fields["decided_by"]) == (None, "left")
 
 
-def test_nobody_wins_if_all_leave_or_the_winner_is_disqualified(db: Database) -> None:
+@pytest.mark.parametrize("kind", ["withdraw", "disqualify"])
+def test_if_all_leave_the_last_to_leave_wins_unless_it_is_disqualified(db: Database, tmp_path: Path, kind: str) -> None:
     cup = play(db, begin(db, CUP, refs(4)), rounds=1)
-    for line in final_standings(db, cup, "avalanche")[:2]:
-        leave(db, cup, line.entrant)
+    early, late = [line.entrant for line in final_standings(db, cup, "avalanche")[:2]]
+    leave(db, cup, early)
     cup = play(db, cup)
+    bracket, names = read_bracket(db, cup, "avalanche"), names_of(db, cup)
+    assert bracket is not None
+    assert (bracket.winner, bracket.missed) == (late, (early,)), "it needs no final"
+    leave(db, cup, late, kind)
     bracket = read_bracket(db, cup, "avalanche")
     assert bracket is not None
+    winner = late if kind == "withdraw" else early
+    assert bracket.winner == winner
+    assert {*bracket.missed} == {early, late}
+    first = final_standings(db, cup, "avalanche")[0]
+    assert (first.entrant, first.place, first.mark) == (winner, 1, "withdrawn")
+    left = ", ".join(names[one] for one in bracket.missed)
+    *_, unplayed, _, last, _ = arena(tmp_path, "pairings", "spring").stdout.splitlines()
+    assert unplayed == f"spring · avalanche · final not played: {left} left"
+    assert last == f"winner: {names[winner]}, the best placed of those who left"
+    head = told(tmp_path, "pairings", "spring")[0]
+    assert head["winner"] == names[winner]
+    assert head["not_played"] == {"round": 2, "left": [names[one] for one in bracket.missed]}
+    data, text = game_page(tmp_path, "t/spring/avalanche")
+    assert data["bracket"]["not_played"] == f"final not played: {left} left"
+    assert f"Final not played: {left} left." in text
+
+
+def test_who_moves_up_shares_the_first_place_with_whom_it_lost_beside(db: Database, tmp_path: Path) -> None:
+    cup = play(db, begin(db, CUP, refs(4)), rounds=1)
+    for line in final_standings(db, cup, "avalanche")[:2]:
+        leave(db, cup, line.entrant, "disqualify")
+    bracket = read_bracket(db, play(db, cup), "avalanche")
+    assert bracket is not None
     assert bracket.winner is None
+    assert "no winner: the first place is shared" in arena(tmp_path, "pairings", "spring").stdout
+
+
+def test_who_is_disqualified_after_it_won_is_not_the_winner(db: Database) -> None:
     other = play(db, begin(db, CUP, refs(4), name="other"))
     first, second = [line.entrant for line in final_standings(db, other, "avalanche")][:2]
     leave(db, other, first, "disqualify")

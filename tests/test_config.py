@@ -214,7 +214,7 @@ def test_games_are_told_apart(file: Path) -> None:
     assert mistakes(file, 'name = "x"\ngames = [\n "hearts",\n 5,\n "durak", "durak",\n "smokstack"]') == [
         'spring.toml:3: games[0]: there is no game "hearts"; known: durak, smokestack, smokestack-junior',
         "spring.toml:4: games[1]: 5 is not allowed; allowed: a text",
-        'spring.toml:5: games[3]: "durak" is not allowed; allowed: each only once',
+        'spring.toml:5: games[3]: "durak" is named more than once',
         'spring.toml:6: games[4]: there is no game "smokstack"; known: durak, smokestack, smokestack-junior; '
         "did you mean smokestack",
     ]

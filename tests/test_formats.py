@@ -238,11 +238,14 @@ def test_what_a_gauntlet_lacks_is_told() -> None:
         return str(raised.value)
 
     assert "challenger bot-3 is not among the bots" in problems(["bot-0", "x"])
-    assert "a gauntlet of durak at tables of 2 needs a challenger and 1 others, not 2 and 0" in problems(
-        ["bot-0", "bot-3"]
+    told = problems(["bot-0", "bot-3"])
+    assert "a gauntlet of durak at tables of 2 needs at least 1 challenger and 1 of the others;" in told
+    assert "; challengers that play it: 2, others: 0" in told
+    assert (
+        "at tables of 3 needs at least 1 challenger and 2 of the others; challengers that play it: 2, others: 1"
+        in problems(["bot-0", "bot-3", "x"], 3)
     )
-    assert "at tables of 3 needs a challenger and 2 others, not 2 and 1" in problems(["bot-0", "bot-3", "x"], 3)
-    assert "not 0 and 2" in problems(["y", "x"])
+    assert "that play it: 0, others: 2" in problems(["y", "x"])
 
 
 # Bots of one author
@@ -280,7 +283,7 @@ def test_a_swiss_keeps_bots_of_one_author_apart(db: Database) -> None:
         (["--format", "gauntlet"], "a gauntlet needs some"),
         (["--format", "gauntlet", "--challengers", "A,b"], '"A" is not allowed'),
         (["--challengers", "a"], "only a gauntlet has them"),
-        (["--format", "knockout", "--seeds", "a,b,a"], 'seeds[2]: "a" is not allowed; allowed: each only once'),
+        (["--format", "knockout", "--seeds", "a,b,a"], 'seeds[2]: "a" is named more than once'),
         (["--format", "knockout", "--seeds", "A"], 'seeds[0]: "A" is not allowed'),
         (["--format", "round-robin", "--seeds", "a"], "only a knockout has them"),
         (["--format", "round-robin", "--avoid-same-author"], "only a Swiss can"),

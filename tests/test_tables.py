@@ -140,5 +140,9 @@ def test_what_there_is_not_is_named(db: Path) -> None:
     assert "tournament spring has no game 'durak'; it has avalanche" in refusal(
         "crosstable", "spring", "durak", "--db", db
     )
-    assert "tournament spring has no round 7 yet" in refusal("pairings", "spring", "--round", "7", "--db", db)
-    assert "there is no tournament 'autumn'" in refusal("pairings", "autumn", "--db", db)
+    asked = ("pairings", "spring", "--round", "7", "--db", db)
+    assert "tournament spring has no round 7; it has round 1" in refusal(*asked)
+    with open_writer(db) as opened:
+        begin(opened, Plan("swiss", {"avalanche": {}}, 9), refs(4), name="autumn")
+    assert "has no round 7 yet; none is scheduled" in refusal("pairings", "autumn", "--round", "7", "--db", db)
+    assert "there is no tournament 'winter'" in refusal("pairings", "winter", "--db", db)

@@ -42,10 +42,24 @@ def _cells(line: BracketLine, bracket: Bracket, names: Mapping[int, str]) -> lis
     return [line.match or "", " – ".join(told) + waits, "" if winner is None else names[winner], line.reason()]
 
 
+def show_unplayed(title: str, bracket: Bracket, names: Mapping[int, str]) -> None:
+    """Print which round is not played and why, if that is so."""
+    if words := bracket.unplayed(names):
+        typer.echo(f"{harmless(f'{title} · {words}')}\n")
+
+
 def show_winner(bracket: Bracket, names: Mapping[int, str]) -> None:
     """Print who won, if anybody has."""
-    if bracket.winner is not None:
-        typer.echo(f"winner: {harmless(names[bracket.winner])}\n")
+    if bracket.winner is not None or bracket.missed:
+        typer.echo(f"{harmless(winner_in_words(bracket, names))}\n")
+
+
+def winner_in_words(bracket: Bracket, names: Mapping[int, str]) -> str:
+    """Return who won, or that nobody did."""
+    if bracket.winner is None:
+        return "no winner: the first place is shared"
+    placed = ", the best placed of those who left" if bracket.winner in bracket.missed else ""
+    return f"winner: {names[bracket.winner]}{placed}"
 
 
 def show_standings(title: str, bracket: Bracket, lines: Sequence[Standing], names: Mapping[int, str]) -> None:
@@ -66,6 +80,8 @@ def show_standings(title: str, bracket: Bracket, lines: Sequence[Standing], name
 
 
 def bracket_document(game: str, bracket: Bracket, names: Mapping[int, str]) -> dict[str, object]:
-    """Return the seeds and the winner for other programs."""
+    """Return the seeds, the winner, and who left before a round that is not played, for other programs."""
     seeds = [seed_document(seed, names) for seed in bracket.seeds]
-    return {"game": game, "seeds": seeds, "winner": None if bracket.winner is None else names[bracket.winner]}
+    winner = None if bracket.winner is None else names[bracket.winner]
+    missed = {"round": len(bracket.rounds) + 1, "left": [names[one] for one in bracket.missed]}
+    return {"game": game, "seeds": seeds, "winner": winner, "not_played": missed if bracket.missed else None}

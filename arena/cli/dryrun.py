@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import trio
@@ -15,16 +16,30 @@ from arena.bench.generated import GeneratedLanes
 from arena.bracket import Seed, seed_document, seeds_of
 from arena.bundle import read_bundle
 from arena.cli.entrants import as_entrants, plays, submission_of
-from arena.cli.output import count_of, emit_json, emit_pairs, emit_table, say
+from arena.cli.output import Pair, count_of, emit_json, emit_pairs, emit_table, say
 from arena.cli.site import Player, check_place
 from arena.config import TournamentConfig, manifest_of, parse_manifest
 from arena.errors import ConfigError
+from arena.extension import addition, out_of
 from arena.luck import derive
-from arena.plan import Cast, Plan, allows_smaller, cycles, new_tournament, round_after, scheduled
-from arena.records import BotHash, BotRef, MatchSpec, Round
+from arena.plan import (
+    Cast,
+    Plan,
+    allows_smaller,
+    cycles,
+    match_counts,
+    new_tournament,
+    plan_of,
+    players,
+    round_after,
+    scheduled,
+    table_scores,
+)
+from arena.records import BotHash, BotRef, MatchSpec, Round, TableScore
 from arena.schedule.knockout import rounds_of
 from arena.schedule.swiss import round_shape
-from arena.store import bots
+from arena.store import bots, tournaments
+from arena.store.corrections import Correction, corrections
 from arena.store.database import open_reader
 from arena.store.tournaments import Entrant, Tournament
 
@@ -40,7 +55,8 @@ class Course(msgspec.Struct, frozen=True):
 
     Attributes:
         bytes: on disk, about.
-        first: the first round; without a seed or an earlier run another one will be drawn.
+        first: the first round that it adds; without a seed or an earlier run another one will be drawn. None where it
+            follows from a round that is not complete.
         seeds: of a knockout; so will be those by lot.
     """
 
@@ -49,8 +65,30 @@ class Course(msgspec.Struct, frozen=True):
     matches: int
     deals: int
     bytes: int
-    first: Round
+    first: Round | None
     seeds: tuple[Seed, ...] = ()
+
+
+class Past(NamedTuple):
+    """What an extension of a game follows on.
+
+    Attributes:
+        done: as many of the plan's rounds as the stages before have.
+        first: the number of the round that follows on them.
+        history: the rounds there are.
+        is_complete: none of them is still to be played.
+    """
+
+    done: int = 0
+    first: int = 1
+    history: Sequence[Round] = ()
+    scores: Sequence[TableScore] = ()
+    made: Sequence[Correction] = ()
+    is_complete: bool = True
+
+
+START = Past()
+"""What a new tournament follows on."""
 
 
 def entrants_of(db: Path, config: TournamentConfig) -> list[Entrant]:
@@ -97,43 +135,111 @@ def show(plan: Plan, entrants: Sequence[Entrant], seed: int | None, cast: Cast, 
     courses = [course(plan, made, entrants, game) for game in plan.games]
     names = {entrant.number: entrant.name for entrant in entrants}
     if as_json:
-        games = [
-            {
-                **msgspec.structs.asdict(one),
-                "seeds": [seed_document(seed, names) for seed in one.seeds],
-                "first": _document(one.first, names),
-            }
-            for one in courses
-        ]
-        emit_json("run.dry/1", {"bots": len(entrants), "drawn": seed is None, "games": games})
+        _emit(courses, entrants, names, seed)
         return
-    title = f"{plan.format}, {count_of(plan.rounds, plan.unit)} · {count_of(len(entrants), 'bot')}"
+    _tell(f"{plan.format}, {count_of(plan.rounds, plan.unit)}", courses, entrants, names, [], seed)
+
+
+def show_extension(
+    db: Database, stored: Tournament, plan: Plan, entrants: Sequence[Entrant], seed: int | None, *, as_json: bool
+) -> None:
+    """Show what an extension adds to a tournament, who is new in it and who has left.
+
+    Args:
+        entrants: asked for, whether they are in the tournament, new or have left it.
+
+    Raises:
+        ConfigError: it cannot be extended so.
+    """
+    added = addition(db, stored, plan, entrants, 0.0, seed)
+    plan = plan_of(added.stage)
+    longer = msgspec.structs.replace(stored, stages=(*stored.stages, added.stage))
+    courses = [
+        course(plan, longer, added.playing, game, _past(db, stored, game, added.before[game])) for game in plan.games
+    ]
+    new, out = [one.name for one in added.new], out_of(db, stored)
+    left = [one.name for one in tournaments.entrants(db, stored.id) if one.hash in out]
+    names = {one.number: one.name for one in (*tournaments.entrants(db, stored.id), *added.new)}
+    start = min(added.before.values()) + 1
+    if as_json:
+        span = {"unit": plan.unit, "from": start, "to": plan.rounds}
+        told = {"tournament": stored.name, **span, "new": new, "left": left}
+        _emit(courses, added.playing, names, seed, told)
+        return
+    span_words = f"{plan.unit} {start}" if start == plan.rounds else f"{plan.unit}s {start} to {plan.rounds}"
+    people = [(label, ", ".join(found)) for label, found in (("new", new), ("left", left)) if found]
+    _tell(f"{stored.name}, {plan.format} · adds {span_words}", courses, added.playing, names, people, seed)
+
+
+def _past(db: Database, stored: Tournament, game: str, done: int) -> Past:
+    rounds = tournaments.rounds(db, stored.id, game)
+    history, made = [one for one, _ in rounds], corrections(db, stored.id)
+    first = len(history) + 1
+    if plan_of(stored).format == "round-robin":  # which plays all of its cycles first
+        first, before = 1, 0
+        for stage in stored.stages:
+            first += len(list(cycles(stage, game, players(db, stored, stage, game), before, 1)))
+            before = plan_of(stage).rounds
+    scores = table_scores(db, stored.id, game)
+    return Past(done, first, history, scores, made, all(complete for _, complete in rounds))
+
+
+def _emit(
+    courses: Sequence[Course],
+    entrants: Sequence[Entrant],
+    names: dict[int, str],
+    seed: int | None,
+    extension: dict[str, object] | None = None,
+) -> None:
+    games = [
+        {
+            **msgspec.structs.asdict(one),
+            "seeds": [seed_document(seed, names) for seed in one.seeds],
+            "first": one.first and _document(one.first, names),
+        }
+        for one in courses
+    ]
+    told = {"bots": len(entrants), "drawn": seed is None, "games": games}
+    emit_json("run.dry/1", {**told, "extension": extension})
+
+
+def _tell(
+    title: str,
+    courses: Sequence[Course],
+    entrants: Sequence[Entrant],
+    names: dict[int, str],
+    people: Sequence[Pair],
+    seed: int | None,
+) -> None:
     rows = [(one.game, f"{one.rounds:,}", f"{one.matches:,}", f"{one.deals:,}", _size(one.bytes)) for one in courses]
     if len(courses) > 1:
         matches, deals, size = (sum(getattr(one, what) for one in courses) for what in ("matches", "deals", "bytes"))
         rows.append(("all", "", f"{matches:,}", f"{deals:,}", _size(size)))
-    emit_table(("<game", "rounds", "matches", "deals", "on disk"), rows, title)
+    emit_table(("<game", "rounds", "matches", "deals", "on disk"), rows, f"{title} · {count_of(len(entrants), 'bot')}")
     seeded = [(f"{one.game} seeds", _seeds(one.seeds, names)) for one in courses if one.seeds]
-    emit_pairs([*seeded, *((f"{one.game} round 1", _pairings(one.first, names)) for one in courses)])
+    paired = [(f"{one.game} round {one.first.number}", _pairings(one.first, names)) for one in courses if one.first]
+    emit_pairs([*people, *seeded, *paired])
+    for one in courses:
+        if one.first is None:
+            say(f"{one.game}: what it adds is paired once the rounds before are complete")
     drawn = "" if seed is not None else "; the pairings are an example: the seed that draws them is drawn at the start"
-    say(f"nothing was played or stored{drawn}")
+    say(f"nothing was played or stored{drawn if paired else ''}")
 
 
-def course(plan: Plan, tournament: Tournament, entrants: Sequence[Entrant], game: str) -> Course:
-    """Go through the schedule of a game, one round at a time."""
+def course(plan: Plan, tournament: Tournament, entrants: Sequence[Entrant], game: str, past: Past = START) -> Course:
+    """Go through the schedule of a game in the last stage, one round at a time."""
     numbers = [entrant.number for entrant in entrants if game in entrant.games]
-    (stage,) = tournament.stages
+    stage = tournament.stages[-1]
     rounds: Iterator[Round]
     shapes: Iterator[dict[int, int]]
+    first: Round | None
     if plan.format == "round-robin":
-        rounds = cycles(stage, game, numbers, 0, 1)
+        rounds = cycles(stage, game, numbers, past.done, past.first)
         first = next(rounds)
         shapes = ({plan.seats: len(one.tables)} for one in chain([first], rounds))
     else:
-        drawn = round_after(stage, game, numbers, [], [])
-        assert drawn is not None
-        first = drawn
-        shapes = _shapes(plan, game, len(numbers), len(first.tables))
+        first = round_after(stage, game, numbers, past.history, past.scores, past.made) if past.is_complete else None
+        shapes = _shapes(plan, game, entrants, plan.rounds - past.done)
     count, tables = 0, dict.fromkeys((plan.seats, plan.seats - 1), 0)
     for of_round in shapes:
         count += 1
@@ -149,27 +255,30 @@ def course(plan: Plan, tournament: Tournament, entrants: Sequence[Entrant], game
     return Course(game, count, sum(tables.values()), deals, size, first, seeds)
 
 
-def _shapes(plan: Plan, game: str, players: int, first: int) -> Iterator[dict[int, int]]:
+def _shapes(plan: Plan, game: str, entrants: Sequence[Entrant], rounds: int) -> Iterator[dict[int, int]]:
     """Yield how many tables of each size the rounds have, where each is paired once those before it are complete."""
+    players = sum(game in entrant.games for entrant in entrants)
     if plan.format == "knockout":
-        yield {2: first}
-        for number in reversed(range(rounds_of(players) - 1)):
-            yield {2: 1 << number}
+        left = players
+        for number in reversed(range(rounds_of(players))):
+            yield {2: left - (1 << number)}
+            left = 1 << number
         return
-    small = 0
     if plan.format == "swiss":
         shape = round_shape(players, plan.seats, smaller_tables=allows_smaller(plan, game))
-        first, small = shape.full, shape.small
-    yield from repeat({plan.seats: first, plan.seats - 1: small}, plan.rounds)
+        yield from repeat({plan.seats: shape.full, plan.seats - 1: shape.small}, rounds)
+        return
+    a_cycle = match_counts(msgspec.structs.replace(plan, rounds=1), entrants)[game]
+    yield from repeat({plan.seats: a_cycle}, rounds)
 
 
 def _sample(plan: Plan, tournament: Tournament, game: str, seats: int) -> tuple[int, float]:
     """Return the deals of a match, and the bytes of one as a few random play-outs take them."""
-    match = scheduled(tournament, tournament.stages[0], game, 1, range(seats))
+    match = scheduled(tournament, tournament.stages[-1], game, 1, range(seats))
     decks = tuple(derive(b"dry", "deck", number) for number in range(_SAMPLES))
-    players = tuple(BotRef("", BotHash(f"{seat:064}"), "", ()) for seat in range(seats))
+    sitting = tuple(BotRef("", BotHash(f"{seat:064}"), "", ()) for seat in range(seats))
     options = plan.games[game]
-    spec = MatchSpec(1, game, 1, options, players, decks, match.legs[:1], plan.clock)
+    spec = MatchSpec(1, game, 1, options, sitting, decks, match.legs[:1], plan.clock)
     played = trio.run(GeneratedLanes("none").play, spec)
     packed = sum(len(zlib.compress(msgspec.msgpack.encode(deal))) for deal in played.deals)
     return len(match.decks) * len(match.legs), packed / len(played.deals) + ROW_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -40,32 +40,20 @@ def leaderboard(
         return
     held = None if anchor is None else parse_anchor(anchor)
     with open_reader(db) as opened:
-        boards = [_Board.read(opened, pool, held) for pool in chosen_pools(opened, game)]
-        chosen = ratings.largest([board.pool for board in boards])
-        mean = [] if game else _overall(opened, [board for board in boards if board.pool in chosen])
-        practice = ratings.has_practice(opened)
-    if held is not None and not any(board.is_anchored for board in boards):
+        found = _Leaderboards.read(opened, chosen_pools(opened, game), held, with_overall=not game)
+    if held is not None and not any(board.is_anchored for board in found.boards):
         raise ConfigError(f"--anchor: no bot called {held[0]!r} is rated here")
     if as_json:
-        documents = [board.document() for board in boards]
-        overall = {"pools": [_pool_document(pool) for pool in chosen], "bots": mean}
-        emit_json("leaderboard/1", {"practice": practice, "anchor": anchor, "pools": documents, "overall": overall})
+        emit_json("leaderboard/1", {"practice": found.practice, "anchor": anchor, **found.documents()})
         return
-    for board in boards:
-        _show(board.rows, board.title())
-        say_groups(board.pool, board.certainty)
-    if not boards:
-        say("no results are rated yet; they are once a round of a tournament is complete: arena run")
-    if not game and len(chosen) > 1:
-        _show(mean, "overall · mean over " + ", ".join(" ".join(pool_words(pool)[:-3]) for pool in chosen))
-    if held and (free := [board.pool for board in boards if not board.is_anchored]):
-        named = ["overall"] * (not game and len(chosen) > 1) + [" ".join(pool_words(pool)[:-2]) for pool in free]
-        say(f"{held[0]} is not rated in all of them, so with mean 1500: {', '.join(named)}")
-    say_unverified(sum(board.pool.unverified for board in boards), sum(board.pool.deals for board in boards))
-    if any(row["provisional"] for board in boards for row in board.rows):
-        say(f"{PROVISIONAL}; ? marks the others")
-    if practice:
-        say("some results are practice: played from a short --seed, which can be guessed")
+    found.show(held)
+
+
+def show_leaderboards(db: Database, tournament: int) -> None:
+    """Print the leaderboards of the pools that a tournament played in, and what they are together."""
+    played = ratings.pools_of_tournament(db, tournament)
+    pools = [pool for pool in ratings.pools(db) if pool.id in played]
+    _Leaderboards.read(db, pools, None, with_overall=True).show(None)
 
 
 def parse_anchor(text: str) -> tuple[str, float]:
@@ -138,6 +126,53 @@ def say_groups(pool: PoolRow, certainty: Certainty | None) -> None:
             f"{' '.join(pool_words(pool)[:-2])}: results link the bots in {len(certainty.groups)} groups only; how far "
             "these are apart rests on the prior alone"
         )
+
+
+class _Leaderboards(NamedTuple):
+    """Leaderboards that are shown together.
+
+    Attributes:
+        chosen: the pools of the overall table.
+        mean: its rows; none without it.
+        practice: some results of the database are.
+    """
+
+    boards: list[_Board]
+    chosen: list[PoolRow]
+    mean: list[dict[str, object]]
+    practice: bool
+
+    @classmethod
+    def read(
+        cls, db: Database, pools: Sequence[PoolRow], held: tuple[str, float] | None, *, with_overall: bool
+    ) -> _Leaderboards:
+        boards = [_Board.read(db, pool, held) for pool in pools]
+        chosen = ratings.largest(pools)
+        mean = _overall(db, [board for board in boards if board.pool in chosen]) if with_overall else []
+        return cls(boards, chosen, mean, ratings.has_practice(db))
+
+    def documents(self) -> dict[str, object]:
+        overall = {"pools": [_pool_document(pool) for pool in self.chosen], "bots": self.mean}
+        return {"pools": [board.document() for board in self.boards], "overall": overall}
+
+    def show(self, held: tuple[str, float] | None) -> None:
+        boards = self.boards
+        for board in boards:
+            _show(board.rows, board.title())
+            say_groups(board.pool, board.certainty)
+        if not boards:
+            say("no results are rated yet; they are once a round of a tournament is complete: arena run")
+        if self.mean and len(self.chosen) > 1:
+            games = ", ".join(" ".join(pool_words(pool)[:-3]) for pool in self.chosen)
+            _show(self.mean, f"overall · mean over {games}")
+        if held and (free := [board.pool for board in boards if not board.is_anchored]):
+            named = ["overall"] * bool(self.mean) + [" ".join(pool_words(pool)[:-2]) for pool in free]
+            say(f"{held[0]} is not rated in all of them, so with mean 1500: {', '.join(named)}")
+        say_unverified(sum(board.pool.unverified for board in boards), sum(board.pool.deals for board in boards))
+        if any(row["provisional"] for board in boards for row in board.rows):
+            say(f"{PROVISIONAL}; ? marks the others")
+        if self.practice:
+            say("some results are practice: played from a short --seed, which can be guessed")
 
 
 class _Board(msgspec.Struct, frozen=True):

@@ -104,17 +104,27 @@ def open_tournament(asked: Asked, entrants: list[Entrant]) -> tuple[Tournament, 
 def _extended(asked: Asked, stored: Tournament | None, entrants: list[Entrant]) -> Tournament:
     """Return a tournament extended by what differs, or as it is if nothing does and it is not finished."""
     db, config = asked.db, asked.config
+    stored, plan = extension_of(db, config, stored, entrants, asked.site.level.value)
+    return stored if plan is None else extend(db, stored, plan, entrants, time.time(), config.seed)
+
+
+def extension_of(
+    db: Database, config: TournamentConfig, stored: Tournament | None, entrants: Sequence[Entrant], isolation: str
+) -> tuple[Tournament, Plan | None]:
+    """Return the tournament to extend and the plan of its next stage; None if nothing differs and it is not finished.
+
+    Raises:
+        ConfigError: there is none, or what differs cannot be added to it.
+    """
     if stored is None:
         raise ConfigError(f"there is no tournament {config.name!r} to extend; without --extend it begins")
     plan = _plan(config, config.rounds or plan_of(stored).rounds)
-    found = changes(db, stored, plan, entrants, asked.site.level.value, config.seed)
+    found = changes(db, stored, plan, entrants, isolation, config.seed)
     if refused := [one for one in found if not one.allowed]:
         raise ConfigError(
             f"no extension can change tournament {stored.name} so: {_listed(refused)}; choose another --name"
         )
-    if not found and stored.finished_at is None:
-        return stored
-    return extend(db, stored, plan, entrants, time.time(), config.seed)
+    return stored, None if not found and stored.finished_at is None else plan
 
 
 def _created(asked: Asked, plan: Plan, entrants: list[Entrant]) -> Tournament:

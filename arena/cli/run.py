@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from arena.cli.app import DEFAULT_DB, EXIT_INTERRUPTED, Db, IsolationLevel, Json, Trusted, app
 from arena.cli.entrants import as_entrants, by_hash, find_players
 from arena.cli.ladder import Ladder, open_ladder
-from arena.cli.opening import Asked, open_ladder_tournament, open_tournament, plan_for
+from arena.cli.opening import Asked, extension_of, open_ladder_tournament, open_tournament, plan_for
 from arena.cli.output import count_of, emit_json, say
 from arena.cli.progress import Display, Mode
 from arena.cli.site import Player, check_jobs, check_places, open_site, open_site_lanes, recall
@@ -48,7 +48,9 @@ def run(
     file: Annotated[Path | None, typer.Argument(help="A tournament.toml; its keys are the long options.")] = None,
     bots: Annotated[str | None, typer.Option("--bots", help="all, or names and folders (with a /) by commas.")] = None,
     games: Annotated[str | None, typer.Option("--games", help="all, or names by commas.")] = None,
-    format: Annotated[str | None, typer.Option("--format", help="swiss, round-robin, gauntlet or knockout.")] = None,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option("--format", help="swiss, round-robin, gauntlet, knockout; or --until-error.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Rounds of a Swiss, else cycles.")] = None,
     seats: Annotated[int | None, typer.Option("--seats", help="Bots at a table; 2 by default.")] = None,
     decks: Annotated[int | None, typer.Option("--decks", help="Decks of a match; 1 by default.")] = None,
@@ -75,7 +77,7 @@ def run(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """Run a tournament, or go on with one that was stopped; ends with the leaderboard.
+    """Run a tournament, or go on with one that was stopped; ends with who won, and the leaderboards.
 
     Bots may be submitted and results corrected meanwhile.
     """
@@ -104,7 +106,7 @@ def run(
         )
     _check_further(config, extend=extend, forever=forever, max_rounds=max_rounds)
     if dry_run:
-        _show_plan(config, db, isolation or available_level()[0], as_json=as_json)
+        _show_plan(config, db, isolation or available_level()[0], extend=extend, as_json=as_json)
         return
     lanes = check_jobs(config.jobs, oversubscribe=oversubscribe)
     check_places(config.bots, db)
@@ -117,23 +119,28 @@ def run(
     if found is None:
         say("stopped; the same command goes on where it stopped")
         raise typer.Exit(EXIT_INTERRUPTED)
-    is_until = config.format == "until-error"
-    if as_json:
-        with open_reader(db) as reader:
-            sure = {"sureness": sureness(reader, found)} if is_until else {}
-        emit_json("finished/1", {"tournament": found.name, **sure})
-    else:
-        from arena.cli.leaderboard import leaderboard
+    with open_reader(db) as reader:
+        _tell_result(reader, found, db, is_until=config.format == "until-error", as_json=as_json)
 
-        leaderboard("", db, False)
-        where = "" if db == DEFAULT_DB else f" --db {db}"
-        with open_reader(db) as reader:
-            failed = len(matches.faults(reader, tournament=found.id))
-        if failed:
-            say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
-        # Points mean nothing where bots sit at unequally many tables, chosen for what they tell.
-        further = f"who is stronger: arena los{where}" if is_until else f"points: arena standings {found.name}{where}"
-        say(f"shown again by: arena leaderboard{where}    {further}")
+
+def _tell_result(db: Database, found: Tournament, path: Path, *, is_until: bool, as_json: bool) -> None:
+    """Tell what a tournament came to, then the leaderboards of its pools, then what tells more."""
+    from arena.cli.leaderboard import show_leaderboards
+    from arena.cli.outcome import outcomes, show_outcomes
+
+    results = outcomes(db, found)
+    if as_json:
+        told = {"sureness": sureness(db, found)} if is_until else {"result": [one.document() for one in results]}
+        emit_json("finished/1", {"tournament": found.name, **told})
+        return
+    show_outcomes(found, results)
+    show_leaderboards(db, found.id)
+    where = "" if path == DEFAULT_DB else f" --db {path}"
+    if failed := len(matches.faults(db, tournament=found.id)):
+        say(f"{count_of(failed, 'fault')}: arena faults {found.name}{where}")
+    # Points mean nothing where bots sit at unequally many tables, chosen for what they tell.
+    further = f"who is stronger: arena los{where}" if is_until else f"points: arena standings {found.name}{where}"
+    say(f"shown again by: arena leaderboard{where}    {further}")
 
 
 def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max_rounds: int | None) -> None:
@@ -150,12 +157,15 @@ def _check_further(config: TournamentConfig, *, extend: bool, forever: bool, max
         raise ConfigError(f"{option} needs a --name, by which the tournament is found again")
 
 
-def _show_plan(config: TournamentConfig, db: Path, level: Level, *, as_json: bool) -> None:
+def _show_plan(config: TournamentConfig, db: Path, level: Level, *, extend: bool, as_json: bool) -> None:
     from arena.cli import dryrun
 
     if config.format == "until-error":
         raise ConfigError("--until-error ends when its errors are small enough, so --dry-run cannot tell what it takes")
     entrants = dryrun.entrants_of(db, config)
+    if extend:
+        _show_extension(config, db, level, entrants, as_json=as_json)
+        return
     plan = plan_for(config, entrants)
     check_plan(plan, entrants)
     if not db.is_file():
@@ -167,12 +177,36 @@ def _show_plan(config: TournamentConfig, db: Path, level: Level, *, as_json: boo
             _tell_begun(opened, config.name)
 
 
+def _show_extension(
+    config: TournamentConfig, db: Path, level: Level, entrants: list[Entrant], *, as_json: bool
+) -> None:
+    from arena.cli import dryrun
+
+    with open_reader(db) as opened:
+        stored, plan = extension_of(
+            opened, config, tournaments.find(opened, config.name or ""), entrants, str(level.value)
+        )
+        if plan is not None:
+            dryrun.show_extension(opened, stored, plan, entrants, config.seed, as_json=as_json)
+            return
+        if as_json:
+            emit_json(
+                "run.dry/1", {"bots": len(entrants), "drawn": config.seed is None, "games": [], "extension": None}
+            )
+        done, total = matches.count_played(opened, stored.id), total_matches(opened, stored)
+        say(f"this adds nothing: {stored.name} goes on, and has played {done:,} of its {count_of(total, 'match')}")
+
+
 def _tell_begun(db: Database, name: str) -> None:
     """Tell that a plan is not that of the rest, if a tournament was begun before."""
     stored = tournaments.find(db, name)
-    if stored is not None:
-        done, total = matches.count_played(db, stored.id), total_matches(db, stored)
-        say(f"{name} was begun before, and has played {done:,} of its {count_of(total, 'match')}; this is all of it")
+    if stored is None:
+        return
+    done, total = matches.count_played(db, stored.id), count_of(total_matches(db, stored), "match")
+    if stored.finished_at is not None:
+        say(f"{name} is finished, with {count_of(done, 'match')}; with --extend, what that adds is told")
+    else:
+        say(f"{name} was begun before, and has played {done:,} of its {total}; this is all of it")
 
 
 async def _run(asked: Asked) -> Tournament | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Annotated
 
@@ -30,13 +30,14 @@ def standings(
     """Show a tournament's points and tie-breaks, from its complete rounds."""
     from arena.bracket import read_bracket, standing_fields
     from arena.cli.brackets import show_standings
-    from arena.plan import deciding, final_standings, plan_of
+    from arena.plan import challengers_of, deciding, final_standings, plan_of
 
     with open_reader(db) as opened:
         found = find_tournament(opened, tournament)
         tables = {name: final_standings(opened, found, name) for name in games_of(found, game)}
         brackets = {name: read_bracket(opened, found, name) for name in tables}
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
+        coming = challengers_of(found)
         made = corrections(opened, found.id)
         doubted = {name: matches.count_unverified(opened, found.id, name) for name in tables}
     plan = plan_of(found)
@@ -44,7 +45,10 @@ def standings(
     if as_json:
         documents = {
             name: [
-                _standing(line, names, standing_fields(brackets[name], line.entrant, names), decided)
+                {
+                    **_standing(line, names, standing_fields(brackets[name], line.entrant, names), decided),
+                    "challenger": line.entrant in coming,
+                }
                 for line, decided in zip(lines, decisions[name], strict=True)
             ]
             for name, lines in tables.items()
@@ -59,7 +63,7 @@ def standings(
         if bracket := brackets[name]:
             show_standings(f"{found.name} · {name}", bracket, lines, names)
             continue
-        rows = (_standing_cells(line, names, shown) for line in lines)
+        rows = (_standing_cells(line, starred(names, coming), shown) for line in lines)
         emit_table(_columns(shown), rows, f"{found.name} · {name}")
         for text in _unseen(lines, decisions[name], shown):
             typer.echo(text)
@@ -67,6 +71,7 @@ def standings(
     for one in made:
         day = time.strftime("%Y-%m-%d", time.gmtime(one.made_at))
         typer.echo(f"{day}  {_WORDS[one.kind].format(one.match or _entrant(one, names))}: {harmless(one.reason)}")
+    say_stars(coming)
     say_unverified(*(sum(counts) for counts in zip(*doubted.values(), strict=True)))
     if None in brackets.values():
         say(", ".join(f"{_SHORT[one][0]} {_SHORT[one][1]}" for one in shown))
@@ -141,3 +146,14 @@ def _apart(before: Standing, line: Standing, name: str) -> str:
 def marked_name(line: Standing, names: Mapping[int, str]) -> str:
     """Return who a line of standings is of, and that it has left if it has."""
     return f"{names[line.entrant]} ({line.mark})" if line.mark else names[line.entrant]
+
+
+def starred(names: Mapping[int, str], challengers: Collection[int]) -> dict[int, str]:
+    """Return names by entrant, with a star after those of challengers."""
+    return {number: f"{name}*" if number in challengers else name for number, name in names.items()}
+
+
+def say_stars(challengers: Collection[int]) -> None:
+    """Say what stars mean, if there are any."""
+    if challengers:
+        say("* challenger: meets all others, but not each other")

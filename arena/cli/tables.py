@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -10,16 +10,18 @@ from rich.text import Text
 
 from arena.bracket import read_bracket
 from arena.cli.app import DEFAULT_DB, Db, Json, app
-from arena.cli.brackets import bracket_document, show_round, show_seeds, show_winner
+from arena.cli.brackets import bracket_document, show_round, show_seeds, show_unplayed, show_winner
 from arena.cli.finding import find_tournament, games_of
 from arena.cli.output import count_of, emit_json, emit_lines, emit_matrix, emit_table, say
+from arena.cli.standings import say_stars, starred
 from arena.errors import ConfigError
 from arena.pairings import Paired, paired
-from arena.plan import final_standings, table_scores
+from arena.plan import challengers_of, final_standings, table_scores
 from arena.schedule.crosstable import Encounter, encounters, in_order
 from arena.schedule.quality import RoundQuality
 from arena.store import tournaments
 from arena.store.database import open_reader
+from arena.store.tournaments import Tournament
 
 TournamentName = Annotated[str, typer.Argument(help="A tournament's name; `last` for the newest.")]
 GameName = Annotated[str, typer.Argument(help="One game; by default all of the tournament.")]
@@ -38,20 +40,31 @@ def crosstable(tournament: TournamentName, game: GameName = "", db: Db = DEFAULT
             )
             for one in games_of(found, game)
         }
+    coming = challengers_of(found)
     if as_json:
-        documents = {one: list(_documents(order, met, names)) for one, (order, met) in tables.items()}
+        documents = {one: list(_documents(order, met, names, coming)) for one, (order, met) in tables.items()}
         emit_json("crosstable/1", {"tournament": found.name, "games": documents})
         return
     for one, (order, met) in tables.items():
-        _show_crosstable(f"{found.name} · {one}", order, met, names)
+        _show_crosstable(f"{found.name} · {one}", order, met, starred(names, coming))
+    say_stars(coming)
     say("each row: the share of its duels against the bot of that number, in percent; a tie is half a duel won")
 
 
 def _documents(
-    order: Sequence[int], met: Mapping[tuple[int, int], Encounter], names: Mapping[int, str]
+    order: Sequence[int],
+    met: Mapping[tuple[int, int], Encounter],
+    names: Mapping[int, str],
+    challengers: Collection[int],
 ) -> Iterator[dict[str, object]]:
     for own, other, told in in_order(order, met):
-        yield {"name": names[own], "opponent": names[other], "share": float(told.share), "deals": told.deals}
+        yield {
+            "name": names[own],
+            "opponent": names[other],
+            "challenger": own in challengers,
+            "share": float(told.share),
+            "deals": told.deals,
+        }
 
 
 def _show_crosstable(
@@ -83,8 +96,9 @@ def pairings(
         names = {entrant.number: entrant.name for entrant in tournaments.entrants(opened, found.id)}
         brackets = {one: read_bracket(opened, found, one) for one in games_of(found, game)}
         told = [one for of, bracket in brackets.items() for one in paired(opened, found, of, bracket, number)]
+        most = max(len(tournaments.rounds(opened, found.id, one)) for one in brackets)
     if number is not None and not told:
-        raise ConfigError(f"tournament {found.name} has no round {number} yet")
+        raise ConfigError(_no_round(found, number, most))
     whole = {of: bracket for of, bracket in brackets.items() if bracket is not None and number is None}
     if as_json:
         emit_lines("bracket/1", (bracket_document(of, bracket, names) for of, bracket in whole.items()))
@@ -95,11 +109,19 @@ def pairings(
             show_seeds(f"{found.name} · {of} · seeds", whole[of], names)
         for one in told:
             if one.game == of:
-                _show(one, found.name, names)
+                _show(one, found.name, starred(names, one.challengers))
         if of in whole:
+            show_unplayed(f"{found.name} · {of}", whole[of], names)
             show_winner(whole[of], names)
+    say_stars(challengers_of(found))
     if not told:
         say(f"no round of {found.name} is scheduled yet")
+
+
+def _no_round(tournament: Tournament, number: int, most: int) -> str:
+    there = "none is scheduled" if not most else "it has round 1" if most == 1 else f"it has rounds 1 to {most}"
+    yet = "" if tournament.finished_at is not None else " yet"
+    return f"tournament {tournament.name} has no round {number}{yet}; {there}"
 
 
 def _show(one: Paired, tournament: str, names: Mapping[int, str]) -> None:

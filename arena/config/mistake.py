@@ -69,7 +69,7 @@ def check_texts(value: object, allowed: str, problem: Callable[[str], str], *, u
         if not isinstance(item, str):
             mistakes.append(Mistake((index,), not_allowed(item, "a text")))
         elif unique and item in checked:
-            mistakes.append(Mistake((index,), not_allowed(item, "each only once")))
+            mistakes.append(Mistake((index,), f"{json.dumps(item)} is named more than once"))
         elif text := problem(item):
             mistakes.append(Mistake((index,), text))
         else:

@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from arena.bracket import read_bracket
 from arena.pairings import paired
-from arena.plan import final_standings, plan_of, table_scores
+from arena.plan import challengers_of, final_standings, plan_of, table_scores
 from arena.records import PoolKey
 from arena.schedule.crosstable import encounters, in_order
 from arena.store import bots as kept_bots
@@ -23,6 +23,7 @@ class CrosstableRow(msgspec.Struct, frozen=True):
     """A bot against another that it met.
 
     Attributes:
+        challenger: the first is one, of a gauntlet.
         share: of their duels, 0 ... 1.
     """
 
@@ -30,6 +31,7 @@ class CrosstableRow(msgspec.Struct, frozen=True):
     game: str
     name: str
     opponent: str
+    challenger: bool
     share: float
     deals: int
 
@@ -40,7 +42,8 @@ class PairingRow(msgspec.Struct, frozen=True):
     Attributes:
         complete: its round is.
         byes: of its round.
-        quality: of its round, as `arena.schedule.quality` says; None in a knockout.
+        challengers: those of its bots that are, of a gauntlet.
+        quality: of its round, as `arena.schedule.quality` says; None in a knockout or a gauntlet.
         seeds: with `goes_on` and `decided_by`, of a knockout.
     """
 
@@ -50,6 +53,7 @@ class PairingRow(msgspec.Struct, frozen=True):
     complete: bool
     match: int
     bots: list[str]
+    challengers: list[str]
     played: bool
     void: bool
     scores: list[float] | None
@@ -93,9 +97,11 @@ def crosstable(db: Database, chosen: Iterable[Tournament]) -> Iterator[Crosstabl
     """Yield every ordered pair that has met, in the order of the standings."""
     for one, game in _games(chosen):
         names = _names(db, one)
+        coming = challengers_of(one)
         order = [line.entrant for line in final_standings(db, one, game)]
         for own, other, met in in_order(order, encounters(table_scores(db, one.id, game))):
-            yield CrosstableRow(one.name, game, names[own], names[other], float(met.share), met.deals)
+            told = names[own], names[other], own in coming, float(met.share), met.deals
+            yield CrosstableRow(one.name, game, *told)
 
 
 def pairings(db: Database, chosen: Iterable[Tournament]) -> Iterator[PairingRow]:

@@ -84,17 +84,20 @@ def by_survival(
     seeding: Sequence[int],
     history: Sequence[Round],
     scores: Sequence[TableScore],
-    gone: Collection[int],
+    gone: Sequence[int],
 ) -> list[Standing]:
     """Return standings in the order of a knockout; those who lost in the same round share a place, better seeds first.
 
     Args:
         lines: in any order.
         history: complete rounds.
-        gone: who left; before the end they were out before the others.
+        gone: who left, in this order; before the end they were out before the others. Of the last ones, if all left,
+            whoever left last had nobody to lose to any more.
     """
     survived = reached(seeding, history, scores)
-    rounds = {one: count + (count == len(history) and one not in gone) for one, count in survived.items()}
+    last = [one for one, count in survived.items() if count == len(history)]
+    still = [one for one in last if one not in gone] or [one for one in gone if one in last][-1:]
+    rounds = {one: count + (one in still) for one, count in survived.items()}
     ranked = sorted(lines, key=lambda line: (-rounds[line.entrant], seeding.index(line.entrant)))
     order = [rounds[line.entrant] for line in ranked]
     return [msgspec.structs.replace(line, place=1 + order.index(rounds[line.entrant])) for line in ranked]

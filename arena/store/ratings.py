@@ -66,6 +66,11 @@ def pools_of_round(db: Database, tournament: int, game: str, number: int) -> lis
     return [(row["id"], msgspec.convert(row, PoolKey)) for row in db.query(query, (tournament, game, number))]
 
 
+def pools_of_tournament(db: Database, tournament: int) -> set[int]:
+    """Return the ids of the pools that the matches of a tournament belong to."""
+    return {row["pool"] for row in db.query("SELECT DISTINCT pool FROM match WHERE tournament = ?", (tournament,))}
+
+
 def save(
     db: Database,
     pool: int,

@@ -23,6 +23,7 @@ def bracket_data(bracket: Bracket, names: Mapping[int, str]) -> Data:
             }
             for number, lines in bracket.rounds.items()
         ],
+        "not_played": bracket.unplayed(names) or None,
         "winner": None if bracket.winner is None else bot_link(names[bracket.winner]),
     }
 
