@@ -89,6 +89,15 @@ def test_the_line_tells_how_much_is_to_come(db: Database) -> None:
     assert len(shown.line()) <= 80
 
 
+@pytest.mark.parametrize(("score", "bound"), [(4, "more than +"), (0, "less than -")])
+def test_the_line_tells_the_one_end_of_an_open_interval(db: Database, score: int, bound: str) -> None:
+    shown = Scale("quiet")
+    comparison, entrants = begun(db, [score] * 30)
+    shown.start_from(comparison, entrants, 2, resumed=True)
+    assert f" · Elo {bound}3" in shown.line()
+    assert len(shown.line()) <= 80
+
+
 def test_quiet_says_nothing(db: Database) -> None:
     assert told("quiet", db) == ""
 
