@@ -84,7 +84,7 @@ def test_the_line_tells_how_much_is_to_come(db: Database) -> None:
     comparison, entrants = begun(db, [2, 3, 1, 2] * 10)
     shown.start_from(comparison, entrants, 2, resumed=True)
     assert shown.line().startswith("LLR -0.1")
-    assert " · Elo +0.0 ± 38." in shown.line()
+    assert " · Elo +0.0 ± 39." in shown.line()
     assert " · 40 sets · 0 faults · ~" in shown.line()
     assert len(shown.line()) <= 80
 

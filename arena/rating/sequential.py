@@ -251,7 +251,8 @@ class SequentialTest:
             return None, None
         shape, seen = self._shape, np.flatnonzero(self._counts)
         counts, values = _weights(self._counts, shape.spare)
-        errors, end, at_end = self._errors(), None, seen[0] in (0, shape.top)
+        errors = tuple(z * (1 + (z * z + 1) / (4 * self._sets)) for z in self._errors())  # as Student's t, for few sets
+        end, at_end = None, seen[0] in (0, shape.top)
         if len(seen) == 1 and 2 * seen[0] != shape.top:  # without any spread nothing bounds the effect
             end = "high" if 2 * seen[0] > shape.top else "low"
             errors = (0.0, -_Z_ALIKE, _Z_ALIKE)
