@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.rating.gain import set_scores, set_shape
+from arena.rating.interval import Interval
 from arena.rating.likelihood import fitted_mean, llr
 from arena.rating.sequential import (
     LEAST_SETS,
@@ -145,10 +147,10 @@ def test_once_it_has_ended_the_estimate_is_not_exaggerated(seed: int) -> None:
     scores = [int(score) for score in np.random.default_rng(seed).choice(5, 600, p=[0.06, 0.2, 0.34, 0.25, 0.15])]
     said = judged(scores, hypotheses)
     assert said.verdict == "H1"
-    assert said.elo is not None
     plain = PAIR.elo_of(sum(scores[: said.sets]) / said.sets / PAIR.top)
-    assert 30 < said.elo.value < plain
-    assert said.elo.low < said.elo.value < said.elo.high
+    low, value, high = three(said.elo)
+    assert 30 < value < plain
+    assert low < value < high
 
 
 def test_nothing_ends_before_the_least_number_of_sets() -> None:
@@ -164,8 +166,45 @@ def test_an_obvious_case_ends_soon(score: int, verdict: str) -> None:
     said = judged([score] * 500, LOGISTIC)
     assert said.verdict == verdict
     assert said.sets < 2 * LEAST_SETS
-    assert said.elo is not None
-    assert abs(said.elo.value) > 400
+    for found in (said.elo, said.normalised):
+        assert found is not None
+        assert found.value is None
+        bound, beyond = (found.low, found.high) if verdict == "H1" else (found.high, found.low)
+        assert beyond is None
+        assert bound is not None
+        assert bound * (score - 2) > 0
+
+
+def test_nothing_but_victories_bound_the_losses_alone() -> None:
+    """The chance of n victories in n sets is .025 where the share of losses is 1 - .025 ** (1 / n)."""
+    won, lost = judged([4] * 20), judged([0] * 20)
+    least = PAIR.elo_of(0.025 ** (1 / 20))
+    assert won.elo is not None
+    assert lost.elo is not None
+    assert won.elo.low == pytest.approx(least, abs=1)
+    assert (won.elo.value, won.elo.high) == (None, None)
+    assert lost.elo.high == pytest.approx(-least, abs=1)
+    assert (lost.elo.value, lost.elo.low) == (None, None)
+
+
+def test_sets_without_spread_bound_the_mean_but_not_the_effect() -> None:
+    """All sets won by one game of two: how large the difference is can be told, how many deviations it is cannot."""
+    said = judged([3] * 20)
+    low, value, high = three(said.elo)
+    assert low < value < high
+    assert value == pytest.approx(PAIR.elo_of(0.75), abs=0.1)
+    assert said.normalised is not None
+    assert (said.normalised.value, said.normalised.high) == (None, None)
+    assert (said.normalised.low or 0) > 0
+
+
+def three(found: Interval | None) -> tuple[float, float, float]:
+    """Return the low end, the value and the high end of an interval that has them all."""
+    assert found is not None
+    assert found.low is not None
+    assert found.value is not None
+    assert found.high is not None
+    return found.low, found.value, found.high
 
 
 @pytest.mark.parametrize(("hypotheses", "most"), [(LOGISTIC, 60), (NORMALISED, 500)])
@@ -173,8 +212,7 @@ def test_bots_that_never_differ_are_found_equal(hypotheses: Hypotheses, most: in
     said = judged([2] * 5000, hypotheses)
     assert said.verdict == "H0"
     assert said.sets < most
-    assert said.elo is not None
-    assert said.elo.value == pytest.approx(0, abs=0.2)
+    assert three(said.elo)[1] == pytest.approx(0, abs=0.2)
 
 
 def test_scores_after_the_end_change_nothing() -> None:
@@ -191,11 +229,16 @@ def test_there_is_no_estimate_without_a_set() -> None:
     assert (said.elo, said.normalised, said.sets, said.llr) == (None, None, 0, 0.0)
 
 
-def test_the_error_is_half_of_the_interval() -> None:
-    said = judged([2, 3, 1, 2] * 5)
-    assert said.elo is not None
-    assert said.elo.error == pytest.approx((said.elo.high - said.elo.low) / 2)
-    assert said.elo.low < said.elo.value < said.elo.high
+def test_near_even_an_interval_is_that_of_the_normal_limit() -> None:
+    """1.96 standard errors about the mean, of 400 sets that are not over; a little less evenly by their skewness."""
+    scores = [0, 1, 2, 2, 3, 4, 2, 2, 1, 3] * 40
+    said = judged(scores, Hypotheses(-1, 1, 1e-6, 1e-6))
+    assert said.verdict == ""
+    error = 1.96 / math.sqrt(len(scores))
+    ends = (-error, 0.0, error)
+    assert three(said.normalised) == pytest.approx([PAIR.normalised_of(end) for end in ends], rel=0.01, abs=0.01)
+    sigma = float(np.std(scores)) / PAIR.top
+    assert three(said.elo) == pytest.approx([PAIR.elo_of(0.5 + end * sigma) for end in ends], rel=0.01, abs=0.01)
 
 
 some_scores = st.lists(st.integers(0, 4), min_size=1, max_size=120)
@@ -209,9 +252,24 @@ def test_portions_do_not_matter(scores: list[int], hypotheses: Hypotheses, cuts:
     test = SequentialTest(hypotheses, PAIR)
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(scores)], strict=True):
         test.add(scores[start:end])
-    found, whole = test.judgement(), judged(scores, hypotheses)
-    assert (found.sets, found.verdict) == (whole.sets, whole.verdict)
-    assert found.llr == pytest.approx(whole.llr, abs=1e-6)
+        test.judgement()
+    assert test.judgement() == judged(scores, hypotheses)
+
+
+@pytest.mark.parametrize("hypotheses", [NORMALISED, LOGISTIC])
+@pytest.mark.parametrize("shape", [PAIR, SetShape(40, 2, True, 3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_llr_is_a_function_of_the_sequence_alone(hypotheses: Hypotheses, shape: SetShape, seed: int) -> None:
+    """To the last digit, though scores that come at once are judged at once."""
+    luck = np.random.default_rng(seed)
+    endless = msgspec.structs.replace(hypotheses, alpha=1e-60, beta=1e-60)
+    drawn = [0, shape.top] * 150 if seed == 0 else luck.binomial(shape.top, 0.5, 300).tolist()
+    whole = judged(drawn, endless, shape)
+    test = SequentialTest(endless, shape)
+    cuts = [0, *sorted(luck.integers(0, 300, 40).tolist()), 300]
+    for start, end in itertools.pairwise(cuts):
+        test.add(drawn[start:end])
+    assert test.judgement() == whole
 
 
 def mirror(hypotheses: Hypotheses) -> Hypotheses:
@@ -224,14 +282,16 @@ def mirror(hypotheses: Hypotheses) -> Hypotheses:
 def test_new_and_old_exchanged_mirror_everything(scores: list[int], hypotheses: Hypotheses) -> None:
     said = judged(scores, hypotheses)
     mirrored = judged([4 - score for score in scores], mirror(hypotheses))
-    assert said.elo is not None
-    assert mirrored.elo is not None
     assert mirrored.sets == said.sets
     assert mirrored.verdict == {"H1": "H0", "H0": "H1", "": ""}[said.verdict]
     assert mirrored.llr == pytest.approx(-said.llr, abs=1e-4)
     assert mirrored.lower == pytest.approx(-said.upper, abs=1e-4)
-    assert mirrored.elo.value == pytest.approx(-said.elo.value, abs=0.1)
-    assert mirrored.elo.low == pytest.approx(-said.elo.high, abs=0.1)
+    for found, other in ((said.elo, mirrored.elo), (said.normalised, mirrored.normalised)):
+        assert found is not None
+        assert other is not None
+        for end, opposite in ((found.value, other.value), (found.low, other.high), (found.high, other.low)):
+            assert (end is None) == (opposite is None)
+            assert (end or 0) == pytest.approx(-(opposite or 0), abs=0.1, rel=1e-3)
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.data(), some_hypotheses)
@@ -239,25 +299,35 @@ def test_everything_is_finite(sets: int, half: int, data: st.DataObject, hypothe
     shape = SetShape(2 * half, 4, data.draw(st.booleans()))
     scores = data.draw(st.lists(st.integers(0, shape.top), min_size=sets, max_size=sets))
     said = judged(scores, hypotheses, shape)
-    assert said.elo is not None
-    assert said.normalised is not None
     numbers = [said.llr, said.lower, said.upper, said.more_sets or 0.0]
     for found in (said.elo, said.normalised):
-        numbers += [found.value, found.low, found.high]
-        assert found.low <= found.value <= found.high
+        assert found is not None
+        known = [end for end in (found.low, found.value, found.high) if end is not None]
+        assert len(known) == 3 or (len(known) == 1 and found.value is None)
+        assert known == sorted(known)
+        numbers += known
     assert all(map(math.isfinite, numbers))
 
 
 @pytest.mark.parametrize(
     ("hypotheses", "problem"),
     [
-        (Hypotheses(5, 5), r"elo1 \(5\) must be more than elo0 \(5\)"),
-        (Hypotheses(math.nan, 5), "must be more"),
-        (Hypotheses(alpha=0), r"alpha \(0\) and beta"),
-        (Hypotheses(beta=-0.1), "beta"),
-        (Hypotheses(alpha=0.6, beta=0.5), "together"),
-        (Hypotheses(0, 500), r"elo1 \(500\) is beyond 123"),
-        (Hypotheses(-500, 0), r"elo0 \(-500\)"),
+        (Hypotheses(5, 5), "--elo1 5 must be more than --elo0 5, by 0.1 or more: name"),
+        (Hypotheses(0, 5e-324), "--elo1 4.94066e-324 must be more"),
+        (Hypotheses(0, 0.09), "--elo1 0.09 must be more"),
+        (Hypotheses(math.nan, 5), "--elo0 nan"),
+        (Hypotheses(0, math.nan), "--elo1 nan"),
+        (Hypotheses(0, math.inf), "--elo1 inf is beyond"),
+        (Hypotheses(-math.inf, 0), "--elo0 -inf is beyond"),
+        (Hypotheses(alpha=0), "--alpha 0 is no risk of a test: name one from 1e-06 to below 0.5"),
+        (Hypotheses(alpha=math.nan), "--alpha nan"),
+        (Hypotheses(alpha=5e-324), "--alpha 4.94066e-324"),
+        (Hypotheses(alpha=0.999, beta=0.0005), "--alpha 0.999"),
+        (Hypotheses(beta=-0.1), "--beta -0.1"),
+        (Hypotheses(beta=math.nan), "--beta nan"),
+        (Hypotheses(beta=0.5), "--beta 0.5"),
+        (Hypotheses(0, 500), "--elo1 500 is beyond 123"),
+        (Hypotheses(-500, 0), "--elo0 -500"),
         (Hypotheses(0, 800, logistic=True), "beyond 695"),
     ],
 )
@@ -265,6 +335,7 @@ def test_what_cannot_be_tested_is_told(hypotheses: Hypotheses, problem: str) -> 
     with pytest.raises(AssertionError, match=problem):
         assert not (said := check_hypotheses(hypotheses, PAIR)), said
     assert not check_hypotheses(NORMALISED, PAIR)
+    assert not check_hypotheses(Hypotheses(0, 0.1, 1e-6, 0.4999), PAIR)
 
 
 # Many tests, simulated
@@ -308,6 +379,53 @@ def share_of(verdict: str, found: Sequence[Judgement]) -> float:
     return sum(said.verdict == verdict for said in found) / len(found)
 
 
+def holds(found: Interval | None, truth: float) -> bool:
+    assert found is not None
+    return (found.low is None or found.low <= truth) and (found.high is None or truth <= found.high)
+
+
+def coverage(chance: float, deals: int, hypotheses: Hypotheses, runs: int) -> tuple[float, float]:
+    """Return how often the intervals of both units hold the truth, where NEW wins each of a set's deals by a chance."""
+    luck, held = np.random.default_rng(1), np.zeros(2)
+    truth = PAIR.elo_of(chance), PAIR.normalised_of((chance - 0.5) / math.sqrt(chance * (1 - chance) / deals))
+    for _ in range(runs):
+        test = SequentialTest(hypotheses, PAIR)
+        while not test.is_decided:
+            test.add((luck.binomial(deals, chance, 32) * (PAIR.top // deals)).tolist())
+        said = test.judgement()
+        held += [holds(said.elo, truth[0]), holds(said.normalised, truth[1])]
+    elo, normalised = held / runs
+    return float(elo), float(normalised)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("chance", "deals"), [(0.75, 2), (0.9, 2), (0.95, 1), (0.98, 1)])
+def test_intervals_of_unlike_bots_in_short(chance: float, deals: int) -> None:
+    """Within three standard errors of .95."""
+    assert min(coverage(chance, deals, LOGISTIC, 60)) > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 60)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("logistic", [False, True])
+@pytest.mark.parametrize(
+    ("chance", "deals"),
+    [(0.5, 2), (0.6, 2), (0.75, 2), (0.9, 2), (0.75, 1), (0.9, 1), (0.95, 1), (0.98, 1)],
+)
+def test_intervals_hold_the_truth_for_unlike_bots(
+    chance: float, deals: int, logistic: bool, record_property: Callable[[str, object], None]
+) -> None:
+    unit = "logistic" if logistic else "normalised"
+    runs = 400 if logistic else 200
+    held = coverage(chance, deals, Hypotheses(logistic=logistic), runs)
+    made = "deals of a pair" if deals == 2 else "pairs as a whole"
+    for told, value in zip(("Elo", "normalised Elo"), held, strict=True):
+        what = (
+            f"sequential test, {unit} [0, 20], {made} won by {chance:.0%}, {runs} runs: truth inside the 95 % interval"
+        )
+        record_property("calibration", f"| {what}, {told} | .92 or more | {value:.3f} |")
+    assert min(held) >= 0.92
+
+
 @pytest.mark.slow
 def test_both_risks_in_short() -> None:
     """A hundred tests with hypotheses far apart; within three standard errors of what was promised."""
@@ -328,9 +446,8 @@ def test_both_risks_are_as_promised_and_stopping_does_not_exaggerate(
     elo1 = 20.0 if logistic else PAIR.elo_of(0.5 + PAIR.effect_of(20.0) * float(sigma))
     model = Model(edge_of(0.0 if wrong == "H1" else elo1))
     found = simulate(model, Hypotheses(logistic=logistic), 400)
-    estimates = [said.elo for said in found if said.elo is not None]
-    above = sum(estimate.value > model.elo() for estimate in estimates) / len(estimates)
-    covered = sum(estimate.low <= model.elo() <= estimate.high for estimate in estimates) / len(estimates)
+    above = sum(three(said.elo)[1] > model.elo() for said in found) / len(found)
+    covered = sum(holds(said.elo, model.elo()) for said in found) / len(found)
     deals = PAIR.deals * sum(said.sets for said in found) / len(found)
     what = f"sequential test, {'logistic' if logistic else 'normalised'} [0, 20], {wrong} wrong, 400 runs"
     for told, promised, value in (

@@ -84,8 +84,17 @@ def test_the_line_tells_how_much_is_to_come(db: Database) -> None:
     comparison, entrants = begun(db, [2, 3, 1, 2] * 10)
     shown.start_from(comparison, entrants, 2, resumed=True)
     assert shown.line().startswith("LLR -0.1")
-    assert " · Elo +0.0 ± 38." in shown.line()
+    assert " · Elo +0.0 ± 39." in shown.line()
     assert " · 40 sets · 0 faults · ~" in shown.line()
+    assert len(shown.line()) <= 80
+
+
+@pytest.mark.parametrize(("score", "bound"), [(4, "more than +"), (0, "less than -")])
+def test_the_line_tells_the_one_end_of_an_open_interval(db: Database, score: int, bound: str) -> None:
+    shown = Scale("quiet")
+    comparison, entrants = begun(db, [score] * 30)
+    shown.start_from(comparison, entrants, 2, resumed=True)
+    assert f" · Elo {bound}3" in shown.line()
     assert len(shown.line()) <= 80
 
 

@@ -23,7 +23,8 @@ from arena.config import parse_game, parse_settings
 from arena.errors import ConfigError
 from arena.games import GAMES
 from arena.plan import Plan
-from arena.rating.sequential import Hypotheses, Interval, Judgement
+from arena.rating.interval import Interval
+from arena.rating.sequential import Hypotheses, Judgement
 from arena.records import BotHash, BotRef
 from arena.rules import Value
 from arena.sandbox import require_level
@@ -228,6 +229,8 @@ def _named(entrant: Entrant) -> str:
 
 def _interval(found: Interval | None) -> str:
     assert found is not None
+    if found.low is None or found.high is None:
+        return f"{elo_text(found)} (95 %; all sets alike)"
     return f"{elo_text(found)}, 95 % from {signed(found.low)} to {signed(found.high)}"
 
 

@@ -14,7 +14,8 @@ from rich.text import Text
 from arena.cli.output import console, count_of, emit_json, harmless, say
 from arena.cli.progress import LINE_EVERY_S, Mode
 from arena.comparison import NEW, OLD, Comparison, Judged
-from arena.rating.sequential import Interval, Judgement
+from arena.rating.interval import Interval
+from arena.rating.sequential import Judgement
 from arena.store.tournaments import Entrant
 from arena.tournament import MatchPlayed, MatchVoid
 
@@ -100,8 +101,12 @@ class Scale:
 
 
 def elo_text(found: Interval | None) -> str:
-    """Return a difference with half of its 95 % interval."""
-    return f"{signed(found.value)} ± {found.error:.1f}" if found else "n/a"
+    """Return a difference with half of its 95 % interval, or the one end that it has."""
+    if found is None:
+        return "n/a"
+    if found.value is None or found.low is None or found.high is None:
+        return f"less than {signed(found.high)}" if found.high is not None else f"more than {signed(found.low or 0.0)}"
+    return f"{signed(found.value)} ± {(found.high - found.low) / 2:.1f}"
 
 
 def signed(value: float) -> str:

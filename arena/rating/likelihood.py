@@ -3,7 +3,7 @@
 Scores take finitely many values. A hypothesis fixes the mean of their distribution, or how many standard deviations the
 mean lies above one half; everything else about the distribution is what fits the scores best. The logarithm of the
 ratio of both likelihoods is the LLR. Arrays of counts may have leading axes: everything is computed for all rows at
-once.
+once, each row until it stays, so that what is found for one does not depend on the others.
 """
 
 from __future__ import annotations
@@ -51,17 +51,19 @@ def fitted_effect(shares: Floats, values: Floats, effect: float) -> Floats:
 
     The condition is not linear in the distribution, so it is linearised about the last one found until that stays.
     """
-    flat = np.full(shares.shape, 1 / len(values))
+    here = shares > 0
+    flat = here / here.sum(axis=-1, keepdims=True)
     current, factors = flat, np.ones(shares.shape)
-    change, rounds = np.inf, 0
-    while change > _TOLERANCE and rounds < _ROUNDS:
+    moving, rounds = np.ones((*shares.shape[:-1], 1), np.bool_), 0
+    while moving.any() and rounds < _ROUNDS:
         mean, sigma = (part[..., None] for part in moments(current, values))
         offsets = values - 0.5 - effect * sigma * (1 + ((values - mean) / sigma) ** 2) / 2
         low, high = _range(shares, offsets)
         solvable = ((low < 0) & (high > 0))[..., None]
-        factors = _tilt(shares, np.where(solvable, offsets, values - 0.5))
+        factors = np.where(moving, _tilt(shares, np.where(solvable, offsets, values - 0.5)), factors)
         following = np.where(solvable, shares * factors, (current + flat) / 2)
-        change, rounds = np.abs(following - current).max(), rounds + 1
+        following = np.where(moving, following, current)
+        moving, rounds = moving & (np.abs(following - current).max(axis=-1, keepdims=True) > _TOLERANCE), rounds + 1
         current = following
     return factors
 
@@ -88,13 +90,14 @@ def _tilt(shares: Floats, offsets: Floats) -> Floats:
     low, high = -1 / greatest, -1 / least
     x = np.zeros(low.shape)
     offsets = np.where(shares > 0, offsets, 0.0)
-    change, steps = np.inf, 0
-    while change > _TOLERANCE and steps < _STEPS:
+    moving, steps = np.ones(x.shape, np.bool_), 0
+    while moving.any() and steps < _STEPS:
         terms = offsets / (1 + x[..., None] * offsets)
         excess = (shares * terms).sum(axis=-1)
         low, high = np.where(excess > 0, x, low), np.where(excess > 0, high, x)
         newton = x + excess / (shares * terms**2).sum(axis=-1)
         following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        change, steps = np.abs(following - x).max(initial=0), steps + 1
+        following = np.where(moving, following, x)
+        moving, steps = moving & (np.abs(following - x) > _TOLERANCE), steps + 1
         x = following
     return 1 / (1 + x[..., None] * offsets)

@@ -10,7 +10,7 @@ what it says is a function of their sequence alone, however it was played.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -18,6 +18,7 @@ import numpy as np
 
 from arena.rating.brownian import Walk, expected_steps, unbiased_drift
 from arena.rating.duels import Floats
+from arena.rating.interval import Interval, effect_at, mean_at
 from arena.rating.likelihood import fitted_effect, fitted_mean, llr, moments
 
 LEAST_SETS = 32
@@ -25,10 +26,16 @@ LEAST_SETS = 32
 LARGEST_EFFECT = 0.5
 """Of a hypothesis, in standard deviations of a set: beyond it the normalised likelihood has no stable solution."""
 
+LEAST_RISK = 1e-6
+"""Of alpha and beta."""
+LEAST_WIDTH = 0.1
+"""From elo0 to elo1: nearer to each other no number of sets that can be played tells them apart."""
+
 _ELO = 400 / math.log(10)
 _NORMALISED = 2 * _ELO  # in games without ties, equal bots' normalised and logistic Elo are the same
 _FLOOR = 0.001  # weight of the ends of the scale where no score is, so that each hypothesis remains possible
 _Z95 = 1.959963984540054
+_Z_ALIKE = math.sqrt(-2 * math.log(0.025))  # where all scores are alike, .025 is the chance of that at the end itself
 _AT_ONCE = 256
 
 Verdict: TypeAlias = Literal["", "H0", "H1"]
@@ -100,19 +107,6 @@ class SetShape(msgspec.Struct, frozen=True):
         return 2 if self.substituted else 1
 
 
-class Interval(msgspec.Struct, frozen=True):
-    """A value and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def error(self) -> float:
-        """Half of the interval's width."""
-        return (self.high - self.low) / 2
-
-
 class Judgement(msgspec.Struct, frozen=True):
     """What the scores so far say.
 
@@ -121,7 +115,8 @@ class Judgement(msgspec.Struct, frozen=True):
         lower: the LLR at which H0 is accepted, corrected for the size of the last steps.
         upper: the same for H1.
         elo: by how much NEW is stronger, logistic; None before the first set. Once the test has ended it is
-            median-unbiased: neither too high nor too low more often than the other.
+            median-unbiased: neither too high nor too low more often than the other. The ends of the interval are as
+            far by the likelihood of the scores as a normal walk between both bounds would have them.
         normalised: the same, normalised.
         more_sets: how many more it takes on average, as far as is known; None before the least number.
     """
@@ -138,15 +133,18 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def check_hypotheses(hypotheses: Hypotheses, shape: SetShape) -> str:
     """Return why these cannot be tested, or an empty string."""
-    if not hypotheses.elo0 < hypotheses.elo1:
-        return f"elo1 ({hypotheses.elo1:g}) must be more than elo0 ({hypotheses.elo0:g})"
-    if min(hypotheses.alpha, hypotheses.beta) <= 0 or hypotheses.alpha + hypotheses.beta >= 1:
-        return f"alpha ({hypotheses.alpha:g}) and beta ({hypotheses.beta:g}) must be above 0 and below 1 together"
+    h = hypotheses
+    for name, value in (("alpha", h.alpha), ("beta", h.beta)):
+        if not LEAST_RISK <= value < 0.5:
+            return f"--{name} {value:g} is no risk of a test: name one from {LEAST_RISK:g} to below 0.5, such as 0.05"
+    if not h.elo1 - h.elo0 >= LEAST_WIDTH:
+        told = f"--elo1 {h.elo1:g} must be more than --elo0 {h.elo0:g}, by {LEAST_WIDTH} or more"
+        return f"{told}: name numbers farther apart, such as 0 and 20"
     reach = 1 - 2 * shape.spare / shape.top  # a mean beyond all possible scores cannot be tested
-    most = 4 * _ELO * reach if hypotheses.logistic else shape.normalised_of(LARGEST_EFFECT)
-    for name, value in (("elo0", hypotheses.elo0), ("elo1", hypotheses.elo1)):
-        if abs(value) > most:
-            return f"{name} ({value:g}) is beyond {most:.0f}, where this test loses its meaning"
+    most = 4 * _ELO * reach if h.logistic else shape.normalised_of(LARGEST_EFFECT)
+    for name, value in (("elo0", h.elo0), ("elo1", h.elo1)):
+        if not abs(value) <= most:
+            return f"--{name} {value:g} is beyond {most:.0f}, where this test loses its meaning: name one nearer to 0"
     return ""
 
 
@@ -162,6 +160,7 @@ class SequentialTest:
         self._up = _Ladder()
         self._down = _Ladder()
         self._verdict: Verdict = ""
+        self._said: Judgement | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -176,6 +175,7 @@ class SequentialTest:
         while len(waiting):
             due, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
             prefixes = self._counts + np.cumsum(np.eye(len(self._counts))[due], axis=0)
+            self._said = None
             for counts, value in zip(prefixes, self._llrs(prefixes), strict=True):
                 self._counts, self._llr = counts, float(value)
                 self._sets += 1
@@ -184,9 +184,10 @@ class SequentialTest:
 
     def judgement(self) -> Judgement:
         """Return what the scores so far say."""
-        elo, normalised = self._estimates()
-        lower, upper = self._bounds()
-        return Judgement(self._sets, self._llr, lower, upper, self._verdict, elo, normalised, self._more_sets())
+        if self._said is None:
+            bounds, estimates = self._bounds(), self._estimates()
+            self._said = Judgement(self._sets, self._llr, *bounds, self._verdict, *estimates, self._more_sets())
+        return self._said
 
     def _llrs(self, prefixes: Floats) -> Floats:
         h, shape = self._hypotheses, self._shape
@@ -248,24 +249,30 @@ class SequentialTest:
     def _estimates(self) -> tuple[Interval | None, Interval | None]:
         if not self._sets:
             return None, None
-        mean, sigma = self._moments()
-        effects = self._unbiased() if self.is_decided else self._plain(mean, sigma)
-        ends = _FLOOR / (self._sets + 2 * _FLOOR)
-        elos = [self._shape.elo_of(min(max(0.5 + effect * sigma, ends), 1 - ends)) for effect in effects]
-        return Interval(*elos), Interval(*map(self._shape.normalised_of, effects))
+        shape, seen = self._shape, np.flatnonzero(self._counts)
+        counts, values = _weights(self._counts, shape.spare)
+        errors = tuple(z * (1 + (z * z + 1) / (4 * self._sets)) for z in self._errors())  # as Student's t, for few sets
+        end, at_end = None, seen[0] in (0, shape.top)
+        if len(seen) == 1 and 2 * seen[0] != shape.top:  # without any spread nothing bounds the effect
+            end = "high" if 2 * seen[0] > shape.top else "low"
+            errors = (0.0, -_Z_ALIKE, _Z_ALIKE)
+        elo = _interval(lambda z: shape.elo_of(mean_at(counts, values, z)), errors, end if at_end else None)
+        return elo, _interval(lambda z: shape.normalised_of(effect_at(counts, values, z)), errors, end)
 
-    def _plain(self, mean: float, sigma: float) -> tuple[float, float, float]:
-        effect, error = (mean - 0.5) / sigma, _Z95 / math.sqrt(self._sets)
-        return effect, effect - error, effect + error
+    def _errors(self) -> tuple[float, ...]:
+        """Return by how many standard errors the estimate and the ends of its interval lie above the scores' own."""
+        if not self.is_decided or self._sets == LEAST_SETS:  # where it could not end before, nothing is exaggerated
+            return 0.0, -_Z95, _Z95
+        return self._unbiased()
 
-    def _unbiased(self) -> tuple[float, float, float]:
-        """Return the median-unbiased effect, and the ends of its interval.
+    def _unbiased(self) -> tuple[float, ...]:
+        """As `_errors`: of the median-unbiased effect and the ends of its interval.
 
         Where the effect is e, the LLR walks with a drift of e less the middle of both hypotheses.
         """
-        walk, middle = self._walk(), sum(self._effects()) / 2
-        value, low, high = (unbiased_drift(walk, probability) + middle for probability in (0.5, 0.975, 0.025))
-        return value, low, high
+        walk = self._walk()
+        found, root = walk.place / walk.steps, math.sqrt(self._sets)
+        return tuple((unbiased_drift(walk, probability) - found) * root for probability in (0.5, 0.975, 0.025))
 
 
 class _Ladder:
@@ -291,10 +298,19 @@ class _Ladder:
         return self._squares / self._sum / 2 if self._sum else 0.0
 
 
+def _interval(at: Callable[[float], float], errors: Sequence[float], open_end: str | None) -> Interval:
+    value, low, high = errors
+    match open_end:
+        case "low":
+            return Interval(None, None, at(high))
+        case "high":
+            return Interval(None, at(low), None)
+    return Interval(at(value), at(low), at(high))
+
+
 def _weights(counts: Floats, spare: int) -> tuple[Floats, Floats]:
-    """Return the columns of counts that matter, the possible ends never without weight, and their scores, 0 to 1."""
+    """Return counts as weights, the possible ends never without any, and the scores of all columns, 0 to 1."""
     ends = [spare, -1 - spare]
     weights = counts.astype(np.float64)
     weights[..., ends] = np.maximum(weights[..., ends], _FLOOR)
-    matters = weights.reshape(-1, counts.shape[-1]).max(axis=0) > 0
-    return weights[..., matters], np.flatnonzero(matters) / (counts.shape[-1] - 1)
+    return weights, np.arange(counts.shape[-1]) / (counts.shape[-1] - 1)

@@ -104,7 +104,9 @@ def test_what_cannot_be_compared_is_refused(site: Path) -> None:
     assert "are the same bot" in refusal("random", RANDOM)
     assert "both play avalanche, durak, smokestack" in refusal(RANDOM, GREEDY)
     assert "OLD and NEW are one bot each" in refusal("all", GREEDY, "--game", "durak")
-    assert "elo1 (-1) must be more" in refusal(RANDOM, GREEDY, "--game", "durak", "--elo1", "-1")
+    assert "--elo1 -1 must be more" in refusal(RANDOM, GREEDY, "--game", "durak", "--elo1", "-1")
+    for option, value in (("--alpha", "nan"), ("--beta", "1e-320"), ("--elo1", "inf"), ("--elo0", "nan")):
+        assert f"{option} {float(value):g}" in refusal(RANDOM, GREEDY, "--game", "durak", option, value)
     assert "random is one of the two" in refusal(RANDOM, GREEDY, "--game", "durak", "--field", "random")
     assert "pass --trusted" in refusal(RANDOM, GREEDY, "--game", "durak", "--seed", "1")
     assert "name them with --field" in refusal("random", GREEDY, "--game", "durak", "--seats", "3")
