@@ -19,7 +19,7 @@ from arena.schedule.standings import standings
 from arena.schedule.swiss import next_round
 
 KEY = b"repeatable"
-SCHEDULES = "047ce904f774d57bccfbb63e375ac8779c24cbee328d75ae8b758cd0afb256cc"
+SCHEDULES = "bade21a12025bb8024ba97710b5bd659ebeb4fa890f173c968dfe1159f01e064"
 """Of all schedules below: integers and exact fractions only, so every machine must come to it. A change of how rounds
 are paired changes it too, and then belongs into the changelog."""
 

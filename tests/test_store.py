@@ -786,6 +786,7 @@ def calls(db: Database) -> dict[str, list[Callable[[], object]]]:
         "ratings.keep_history": [lambda: ratings.keep_history(db, 1, spring.id, 1, [])],
         "ratings.rounds": [lambda: ratings.rounds(db, 1)],
         "ratings.pools": [lambda: ratings.pools(db)],
+        "ratings.pools_of_tournament": [lambda: ratings.pools_of_tournament(db, spring.id)],
         "ratings.pools_of_round": [lambda: ratings.pools_of_round(db, spring.id, "durak", 1)],
         "ratings.ratings": [lambda: ratings.ratings(db, 1)],
         "ratings.save": [lambda: ratings.save(db, 1, spring.id, 1, [Rating(A, 1500.0, None, 0, 0)], 0, certainty=SURE)],

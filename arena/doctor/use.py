@@ -25,8 +25,8 @@ HOG_MIB = 224
 """A process may have twice the memory, since its stacks count; so much is no limit any more."""
 _CONTROL_MIB = 64
 """A control shows that an attack takes memory; it need not take all that there is."""
-_HELD_S = 0.3
-"""Something counts as taken when it was held so long: who watches it looks more often."""
+_HELD_S = 1.5
+"""Something counts as taken when it was held so long: who watches it looks far more often, but may wait for a core."""
 FORKS = LIMITS.processes + 16
 _SCRATCH_MIB = {"TMPDIR": 72, "/dev/shm": 24}
 """About twice of what a bot is given."""
