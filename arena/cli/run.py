@@ -126,14 +126,14 @@ def run(
 def _tell_result(db: Database, found: Tournament, path: Path, *, is_until: bool, as_json: bool) -> None:
     """Tell what a tournament came to, then the leaderboards of its pools, then what tells more."""
     from arena.cli.leaderboard import show_leaderboards
-    from arena.cli.outcome import outcomes, show_outcomes
+    from arena.cli.result import results_of, show_results
 
-    results = outcomes(db, found)
+    results = results_of(db, found)
     if as_json:
         told = {"sureness": sureness(db, found)} if is_until else {"result": [one.document() for one in results]}
         emit_json("finished/1", {"tournament": found.name, **told})
         return
-    show_outcomes(found, results)
+    show_results(found, results)
     show_leaderboards(db, found.id)
     where = "" if path == DEFAULT_DB else f" --db {path}"
     if failed := len(matches.faults(db, tournament=found.id)):

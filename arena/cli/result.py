@@ -20,7 +20,7 @@ from arena.store.tournaments import Tournament
 _FIRST = 3
 
 
-class Outcome(NamedTuple):
+class Result(NamedTuple):
     """What a game of a tournament came to.
 
     Attributes:
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
         return {"game": self.game, "winner": winner, "first": first}
 
 
-def outcomes(db: Database, tournament: Tournament) -> list[Outcome]:
+def results_of(db: Database, tournament: Tournament) -> list[Result]:
     """Return what each game came to; nothing where bots sit at unequally many tables, so that points mean nothing."""
     plan = plan_of(tournament)
     if plan.format == "until-error":
@@ -68,12 +68,12 @@ def outcomes(db: Database, tournament: Tournament) -> list[Outcome]:
     names = {one.number: one.name for one in tournaments.entrants(db, tournament.id)}
     coming = challengers_of(tournament)
     return [
-        Outcome(game, read_bracket(db, tournament, game), final_standings(db, tournament, game)[:_FIRST], names, coming)
+        Result(game, read_bracket(db, tournament, game), final_standings(db, tournament, game)[:_FIRST], names, coming)
         for game in plan.games
     ]
 
 
-def show_outcomes(tournament: Tournament, found: list[Outcome]) -> None:
+def show_results(tournament: Tournament, found: list[Result]) -> None:
     """Print what each game came to, if there is anything to tell."""
     if found:
         typer.echo(f"result of {harmless(tournament.name)}")
