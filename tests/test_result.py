@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from sqlite_utils import Database
@@ -16,8 +17,8 @@ from typer.testing import CliRunner
 from arena.cli.commands import app
 from arena.cli.run import _tell_result
 from arena.plan import Plan, final_standings
-from arena.store import tournaments
-from arena.store.database import open_writer
+from arena.store import corrections, matches, tournaments
+from arena.store.database import open_writer, writing
 from arena.store.tournaments import Tournament
 from arena.tournament import run
 from tests.fakes_executor import FakeLanes, begin, by_hash, refs, use_fake_bots
@@ -112,3 +113,14 @@ def test_points_that_mean_nothing_are_no_result(db: Database, capsys: pytest.Cap
     assert "result" not in document
     assert "sureness" in document
     assert not any(line.startswith("result") for line in lines)
+
+
+def test_the_lot_is_drawn_when_a_run_has_ended(db: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    spring = played(db, Plan("swiss", {"durak": {}}, 1))
+    with writing(db):
+        for number in matches.played(db, spring.id):
+            corrections.void(db, number, "a storm", 3.0)
+    (stage,) = spring.stages
+    begun = msgspec.structs.replace(spring, stages=(msgspec.structs.replace(stage, finished_at=None),))
+    assert told(db, begun, capsys) == told(db, spring, capsys)
+    assert [line.place for line in final_standings(db, spring, "durak")] == [1, 2, 3, 4]

@@ -128,6 +128,7 @@ def _tell_result(db: Database, found: Tournament, path: Path, *, is_until: bool,
     from arena.cli.leaderboard import show_leaderboards
     from arena.cli.result import results_of, show_results
 
+    found = tournaments.get(db, found.id)  # it is finished by now, so the lot is drawn
     results = results_of(db, found)
     if as_json:
         told = {"sureness": sureness(db, found)} if is_until else {"result": [one.document() for one in results]}

@@ -11,7 +11,7 @@ import typer
 from arena.audit import audit
 from arena.cli.app import DEFAULT_DB, EXIT_NO, Db, Json, app
 from arena.cli.finding import find_tournament
-from arena.cli.output import emit_json, harmless, say
+from arena.cli.output import count_of, emit_json, harmless, say
 from arena.store import matches, tournaments
 from arena.store.database import open_reader
 from arena.verify import Difference, is_sealed, revealed, stage_name
@@ -51,7 +51,10 @@ def verify(
             typer.echo(_line(difference))
         if len(differences) > _SHOWN:
             typer.echo(f"... and {len(differences) - _SHOWN} more, all of them with --json")
-        typer.echo(f"{deals} deals of {len(chosen)} tournaments and plays: {len(differences)} differences")
+        typer.echo(
+            f"{count_of(deals, 'deal')} of {count_of(len(chosen), 'tournament')}, plays included: "
+            f"{count_of(len(differences), 'difference')}"
+        )
         for name in sealed:
             say(f"{harmless(name)}: {_SEALED}")
         say(f"{deals / took:.0f} deals a second")
