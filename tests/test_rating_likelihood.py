@@ -129,3 +129,10 @@ def test_a_mean_beside_the_end_is_found_as_well_as_floats_allow() -> None:
     shares = np.array([0.5, 0.3, 0.2])
     fitted = shares * fitted_mean(shares, THREE, 1 - 1e-9)
     assert float((fitted * THREE).sum()) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_step_that_lands_beside_a_pole_is_not_taken_for_the_root() -> None:
+    # Newton's first step from these shares is 4e-16 short of the pole, where every further one is as short.
+    counts = [1.0, 0, 2, 0, 139, 0, 14, 0, 1]
+    assert one(counts, 0.5, 1 / (1 + 10 ** (-20 / 800)), fitted_mean) == pytest.approx(2.499433, abs=1e-6)
+    assert one(counts[::-1], 0.5, 1 / (1 + 10 ** (20 / 800)), fitted_mean) == pytest.approx(2.499433, abs=1e-6)

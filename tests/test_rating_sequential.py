@@ -300,6 +300,8 @@ def test_everything_is_finite(sets: int, half: int, data: st.DataObject, hypothe
     scores = data.draw(st.lists(st.integers(0, shape.top), min_size=sets, max_size=sets))
     said = judged(scores, hypotheses, shape)
     numbers = [said.llr, said.lower, said.upper, said.more_sets or 0.0]
+    assert said.lower <= hypotheses.lower / 2, "however long a step is, half of the way to a bound remains"
+    assert said.upper >= hypotheses.upper / 2
     for found in (said.elo, said.normalised):
         assert found is not None
         known = [end for end in (found.low, found.value, found.high) if end is not None]
@@ -473,3 +475,11 @@ def test_equal_bots_drift_to_h0_and_duplicates_save_deals() -> None:
             test.add((2 * (luck.normal(size=64) > 0)).tolist())
         deals.append(test.judgement().sets)
     assert sum(said.sets * PAIR.deals for said in sets) * 1.8 < sum(deals)
+
+
+def test_steps_longer_than_the_way_to_a_bound_do_not_make_bounds_cross() -> None:
+    test = SequentialTest(Hypotheses(logistic=True), SetShape(8, 2, True))
+    test.add([4] * 40 + [8])
+    test.add([0, 4, 8] * 3)
+    said = test.judgement()
+    assert said.lower <= test._hypotheses.lower / 2 < 0 < test._hypotheses.upper / 2 <= said.upper

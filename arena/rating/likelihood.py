@@ -17,6 +17,8 @@ from arena.rating.duels import Floats
 _STEPS = 60  # halving alone would be done by then; Newton's method needs six to ten
 _ROUNDS = 100  # of the fixed point for a normalised mean; ten are usual
 _TOLERANCE = 1e-11
+_NEAR = 1e-6
+_SHORT = 1e-3  # of the bracket
 
 Fitted = Callable[[Floats, Floats, float], Floats]
 
@@ -84,7 +86,8 @@ def _range(shares: Floats, offsets: Floats) -> tuple[Floats, Floats]:
 def _tilt(shares: Floats, offsets: Floats) -> Floats:
     """Return the factors 1 / (1 + x * offset) with which the shares have a mean offset of 0.
 
-    The mean falls in x, between a pole on each side; Newton's method, halving wherever it would leave the bracket.
+    The mean falls in x, between a pole on each side; Newton's method, halving wherever it would leave the bracket
+    or gets nowhere.
     """
     least, greatest = _range(shares, offsets)
     low, high = -1 / greatest, -1 / least
@@ -95,9 +98,12 @@ def _tilt(shares: Floats, offsets: Floats) -> Floats:
         terms = offsets / (1 + x[..., None] * offsets)
         excess = (shares * terms).sum(axis=-1)
         low, high = np.where(excess > 0, x, low), np.where(excess > 0, high, x)
-        newton = x + excess / (shares * terms**2).sum(axis=-1)
-        following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        following = np.where(moving, following, x)
-        moving, steps = moving & (np.abs(following - x) > _TOLERANCE), steps + 1
+        slope = (shares * terms**2).sum(axis=-1)
+        # How far the root is in units of the curve: beside a pole a step is short without being near it.
+        is_near = excess**2 <= _NEAR * slope
+        newton = x + excess / slope
+        is_step = (newton > low) & (newton < high) & (is_near | (np.abs(newton - x) > _SHORT * (high - low)))
+        following = np.where(moving, np.where(is_step, newton, (low + high) / 2), x)
+        moving, steps = moving & ~(is_near & (np.abs(following - x) <= _TOLERANCE)), steps + 1
         x = following
     return 1 / (1 + x[..., None] * offsets)

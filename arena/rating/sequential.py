@@ -207,8 +207,13 @@ class SequentialTest:
         return self.is_decided
 
     def _bounds(self) -> tuple[float, float]:
-        """Return the bounds, nearer by what a step is expected to pass them, which keeps the errors as promised."""
-        return self._hypotheses.lower + self._down.overshoot, self._hypotheses.upper - self._up.overshoot
+        """Return the bounds, nearer by what a step is expected to pass them, which keeps the errors as promised.
+
+        Where most sets are even a single step may be longer than the way to a bound; half of the way always remains.
+        """
+        h = self._hypotheses
+        lower, upper = min(self._down.overshoot, -h.lower / 2), min(self._up.overshoot, h.upper / 2)
+        return h.lower + lower, h.upper - upper
 
     def _effects(self) -> tuple[float, float]:
         """Return elo0 and elo1 in standard deviations of a set as they are known now."""
