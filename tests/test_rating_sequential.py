@@ -477,9 +477,8 @@ def test_equal_bots_drift_to_h0_and_duplicates_save_deals() -> None:
     assert sum(said.sets * PAIR.deals for said in sets) * 1.8 < sum(deals)
 
 
-def test_steps_longer_than_the_way_to_a_bound_do_not_make_bounds_cross() -> None:
-    test = SequentialTest(Hypotheses(logistic=True), SetShape(8, 2, True))
-    test.add([4] * 40 + [8])
-    test.add([0, 4, 8] * 3)
-    said = test.judgement()
-    assert said.lower <= test._hypotheses.lower / 2 < 0 < test._hypotheses.upper / 2 <= said.upper
+def test_however_long_a_step_is_half_of_the_way_to_a_bound_remains() -> None:
+    hypotheses = Hypotheses(alpha=0.2, beta=0.2, logistic=True)
+    said = judged([4] * 32 + [8], hypotheses, SetShape(8, 2, True))
+    assert said.upper == hypotheses.upper / 2
+    assert said.verdict == ""
